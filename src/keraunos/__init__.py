@@ -1,0 +1,48 @@
+"""Deep learning on Apache Spark: any compiled Keras model as a spark.ml estimator. Runs everywhere.
+
+Importing this package loads no framework; a public name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keraunos.errors import KeraunosError as KeraunosError
+    from keraunos.job.exchange_plan import ExchangePlan as ExchangePlan
+    from keraunos.job.training_job import TrainingJob as TrainingJob
+    from keraunos.ml.classifier import KerasClassificationModel as KerasClassificationModel
+    from keraunos.ml.classifier import KerasClassifier as KerasClassifier
+    from keraunos.ml.estimator import KerasEstimator as KerasEstimator
+    from keraunos.ml.estimator import KerasModel as KerasModel
+    from keraunos.ml.regressor import KerasRegressionModel as KerasRegressionModel
+    from keraunos.ml.regressor import KerasRegressor as KerasRegressor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ExchangePlan": "keraunos.job.exchange_plan",
+    "KerasClassificationModel": "keraunos.ml.classifier",
+    "KerasClassifier": "keraunos.ml.classifier",
+    "KerasEstimator": "keraunos.ml.estimator",
+    "KerasModel": "keraunos.ml.estimator",
+    "KerasRegressionModel": "keraunos.ml.regressor",
+    "KerasRegressor": "keraunos.ml.regressor",
+    "KeraunosError": "keraunos.errors",
+    "TrainingJob": "keraunos.job.training_job",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - the table above is the list of public names
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'keraunos' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,95 @@
+"""Rows as arrays: what the data side hands to a learner. Runs on workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Arrays = Array | dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: inputs and targets (one array, or one a name), and a weight for each row where there is one."""
+
+    inputs: Arrays
+    targets: Arrays | None
+    weights: Array | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Shape without the row dimension, and type, of an array in a batch."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @classmethod
+    def of(cls, array: Array) -> ArraySpec:
+        """The spec of the rows of `array`."""
+        return cls(tuple(array.shape[1:]), array.dtype.name)
+
+    def zeros(self, rows: int) -> Array:
+        """Rows of zeros of this spec."""
+        return np.zeros((rows, *self.shape), dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """What every batch of a job looks like; enough to build a model, its metrics and an example batch."""
+
+    inputs: ArraySpec | dict[str, ArraySpec]
+    targets: ArraySpec | dict[str, ArraySpec] | None
+    weighted: bool
+
+    @classmethod
+    def of(cls, batch: Batch) -> BatchSpec:
+        """The spec that `batch` follows."""
+        return cls(
+            inputs=_map(ArraySpec.of, batch.inputs),
+            targets=None if batch.targets is None else _map(ArraySpec.of, batch.targets),
+            weighted=batch.weights is not None,
+        )
+
+    def example(self, rows: int = 2) -> Batch:
+        """A batch of zeros that follows this spec."""
+        return Batch(
+            inputs=_map(lambda spec: spec.zeros(rows), self.inputs),
+            targets=None if self.targets is None else _map(lambda spec: spec.zeros(rows), self.targets),
+            weights=np.ones(rows, dtype=np.float32) if self.weighted else None,
+            rows=rows,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `from_json` reads back."""
+        return {
+            "inputs": _map(_spec_to_json, self.inputs),
+            "targets": None if self.targets is None else _map(_spec_to_json, self.targets),
+            "weighted": self.weighted,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> BatchSpec:
+        """The spec that `to_json` described."""
+        return cls(
+            inputs=_specs_from_json(data["inputs"]),
+            targets=None if data["targets"] is None else _specs_from_json(data["targets"]),
+            weighted=data["weighted"],
+        )
+
+
+def _map(function: Any, value: Any) -> Any:
+    return {name: function(each) for name, each in value.items()} if isinstance(value, dict) else function(value)
+
+
+def _spec_to_json(spec: ArraySpec) -> list[Any]:
+    return [list(spec.shape), spec.dtype]
+
+
+def _specs_from_json(data: Any) -> Any:
+    return _map(lambda pair: ArraySpec(tuple(pair[0]), pair[1]), data)

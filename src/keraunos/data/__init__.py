@@ -1,0 +1,1 @@
+"""From Arrow record batches to the arrays a model takes."""

@@ -1,0 +1,1 @@
+"""How workers share parameters: state machine, wire, server, client."""

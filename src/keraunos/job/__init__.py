@@ -1,0 +1,1 @@
+"""A training job as plain data."""

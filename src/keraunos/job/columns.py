@@ -1,0 +1,88 @@
+"""Which columns of a DataFrame feed which inputs and outputs of a model. Runs on the driver and on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keraunos.errors import ColumnError
+
+ColumnsArgument = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One model input or output and the column, or the list of scalar columns, that fills it."""
+
+    name: str | None
+    columns: tuple[str, ...]
+    stacked: bool = False
+
+    @classmethod
+    def all_from(cls, argument: ColumnsArgument, parameter: str) -> tuple[Slot, ...]:
+        """Read what a user wrote: a column, a list of scalar columns, or a dict of either by model name."""
+        if isinstance(argument, Mapping):
+            if not argument:
+                raise ColumnError(f"`{parameter}` must name at least one column. Received: {argument!r}.")
+            return tuple(cls._one_from(name, columns, parameter) for name, columns in argument.items())
+        return (cls._one_from(None, argument, parameter),)
+
+    @classmethod
+    def _one_from(cls, name: str | None, columns: Any, parameter: str) -> Slot:
+        if isinstance(columns, str) and columns:
+            return cls(name, (columns,))
+        if isinstance(columns, Sequence) and columns and all(isinstance(each, str) for each in columns):
+            return cls(name, tuple(columns), stacked=True)
+        raise ColumnError(
+            f"`{parameter}` must be a column name, a list of scalar columns, or a dict from model input or output "
+            f"name to either. Received: {columns!r}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `from_json` reads back."""
+        return {"name": self.name, "columns": list(self.columns), "stacked": self.stacked}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Slot:
+        """The slot that `to_json` described."""
+        return cls(name=data["name"], columns=tuple(data["columns"]), stacked=data["stacked"])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Everything a worker reads from the DataFrame."""
+
+    features: tuple[Slot, ...]
+    labels: tuple[Slot, ...] = ()
+    weight: str | None = None
+    validation: str | None = None
+    allow_nan: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read, once, in a fixed order."""
+        slots = [column for slot in (*self.features, *self.labels) for column in slot.columns]
+        extra = [column for column in (self.weight, self.validation) if column is not None]
+        return tuple(dict.fromkeys([*slots, *extra]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `from_json` reads back."""
+        return {
+            "features": [slot.to_json() for slot in self.features],
+            "labels": [slot.to_json() for slot in self.labels],
+            "weight": self.weight,
+            "validation": self.validation,
+            "allow_nan": self.allow_nan,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Columns:
+        """The columns that `to_json` described."""
+        return cls(
+            features=tuple(Slot.from_json(slot) for slot in data["features"]),
+            labels=tuple(Slot.from_json(slot) for slot in data["labels"]),
+            weight=data["weight"],
+            validation=data["validation"],
+            allow_nan=data["allow_nan"],
+        )

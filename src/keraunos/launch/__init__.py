@@ -1,0 +1,1 @@
+"""Starting workers, following them, and bringing the result home."""

@@ -1,0 +1,1 @@
+"""Models that can step, one file a framework."""

@@ -1,0 +1,100 @@
+"""What every framework must be able to do. Runs on workers; `predict` also serves `transform`.
+
+A learner is a model that can step and whose parameters are one flat vector: trainable variables first, then
+float state such as BatchNorm's moving statistics. One file a framework implements it; one conformance suite
+(`tests/conformance/learner_suite.py`) tests them all.
+
+Ownership: a learner belongs to one thread. Arrays given to it are not kept after the call; arrays it returns
+belong to the caller, except the values of a `Contribution`, which are good until the learner's next call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.batch import Arrays, Batch
+from keraunos.parameters import Layout, Vector
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one worker gives to a round in which gradients are shared.
+
+    `values` is `len(denominators)` numerators of the trainable size, one behind the other, then the float state
+    times the number of rows. A numerator is the gradient of a part of the loss times that part's denominator: the
+    rows, the sum of sample weights, or the unmasked elements it was averaged over. `None` stands for a part that
+    is a plain sum over rows, which is added up and never divided. Almost every model has just one part.
+
+    With the sums over all workers written N_g and D_g, the gradient of the global batch is the sum over g of
+    N_g / D_g (N_g where the denominator is `None`; zero where D_g is zero), and the new float state is the last
+    block divided by all rows.
+    """
+
+    values: Vector
+    denominators: tuple[float | None, ...]
+    rows: int
+
+
+class Learner(ABC):
+    """A model that can step, with its parameters in one flat vector described by `layout`."""
+
+    layout: Layout
+
+    @abstractmethod
+    def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
+        """Build what needs to know the batches' shapes, and give this rank its own random numbers."""
+
+    @abstractmethod
+    def read(self, out: Vector | None = None) -> Vector:
+        """The parameters as one vector."""
+
+    @abstractmethod
+    def write(self, vector: Vector) -> None:
+        """Set the parameters from one vector."""
+
+    @abstractmethod
+    def step(self, batch: Batch) -> None:
+        """One step with the model's own optimizer; training metrics accumulate."""
+
+    @abstractmethod
+    def gradient(self, batch: Batch) -> Contribution:
+        """The gradient at the current parameters; float state and training metrics move, parameters do not."""
+
+    @abstractmethod
+    def apply(self, reduced: Vector) -> None:
+        """Apply a gradient with the model's own optimizer and set the float state: one vector of the whole layout."""
+
+    @abstractmethod
+    def evaluate(self, batch: Batch) -> None:
+        """Accumulate the validation metrics of a batch; nothing else changes."""
+
+    @abstractmethod
+    def predict(self, inputs: Arrays) -> Arrays:
+        """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
+
+    @abstractmethod
+    def take_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The metrics' state since the last call (training and validation alike), which is then reset."""
+
+    @abstractmethod
+    def optimizer_state(self) -> list[npt.NDArray[Any]]:
+        """The optimizer's variables."""
+
+    @abstractmethod
+    def restore_optimizer(self, state: Sequence[npt.NDArray[Any]]) -> None:
+        """Set the optimizer's variables to what `optimizer_state` gave."""
+
+    @property
+    @abstractmethod
+    def learning_rate(self) -> float:
+        """The optimizer's learning rate as it is now."""
+
+    @learning_rate.setter
+    @abstractmethod
+    def learning_rate(self, value: float) -> None: ...

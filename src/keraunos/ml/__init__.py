@@ -1,0 +1,1 @@
+"""spark.ml estimators and models."""

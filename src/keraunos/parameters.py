@@ -1,0 +1,91 @@
+"""Many arrays seen as one flat vector. Runs on the driver and on workers.
+
+A model's parameters travel as one contiguous vector: the trainable variables first, then its float state
+(BatchNorm's moving statistics and the like). A `Layout` says which part of the vector is which variable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names and shapes of the variables in a flat vector; the first `trainable` of them are trained."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    trainable: int
+    dtype: str = "float32"
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of elements of each variable."""
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each variable starts, and, as the last entry, where the vector ends."""
+        ends = np.cumsum((0, *self.sizes)).tolist()
+        return tuple(int(end) for end in ends)
+
+    @property
+    def size(self) -> int:
+        """The length of the whole vector."""
+        return self.offsets[-1]
+
+    @property
+    def trainable_size(self) -> int:
+        """The length of the trainable part, which comes first."""
+        return self.offsets[self.trainable]
+
+    @property
+    def state_size(self) -> int:
+        """The length of the float state behind the trainable part."""
+        return self.size - self.trainable_size
+
+    def empty(self) -> Vector:
+        """A vector of this layout, its contents undefined."""
+        return np.empty(self.size, dtype=self.dtype)
+
+    def split(self, vector: Vector) -> list[Vector]:
+        """The variables as views into `vector`."""
+        return [
+            vector[start : start + size].reshape(shape)
+            for start, size, shape in zip(self.offsets, self.sizes, self.shapes, strict=False)
+        ]
+
+    def join(self, arrays: Sequence[Vector], out: Vector | None = None) -> Vector:
+        """Copy the variables into one vector."""
+        vector = self.empty() if out is None else out
+        for view, array in zip(self.split(vector), arrays, strict=True):
+            np.copyto(view, array, casting="same_kind")
+        return vector
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `from_json` reads back."""
+        return {
+            "names": list(self.names),
+            "shapes": [list(shape) for shape in self.shapes],
+            "trainable": self.trainable,
+            "dtype": self.dtype,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Layout:
+        """The layout that `to_json` described."""
+        return cls(
+            names=tuple(data["names"]),
+            shapes=tuple(tuple(shape) for shape in data["shapes"]),
+            trainable=data["trainable"],
+            dtype=data["dtype"],
+        )
