@@ -49,11 +49,13 @@ class ExchangePlan:
                 raise PlanError(one_of(name, getattr(self, name), known))
         whole = isinstance(self.every, int) and not isinstance(self.every, bool) and self.every >= 1
         if not whole and self.every != "epoch":
-            raise PlanError(f"`every` must be a whole number of steps of at least 1, or 'epoch'. Received: {self.every!r}.")
-        if (self.send, self.meet, self.rule) not in COMBINATIONS:
-            known = "; ".join(f"{send} / {meet} / {rule}" for send, meet, rule in COMBINATIONS)
             raise PlanError(
-                f"`send`, `meet` and `rule` must fit together. Expected one of: {known}. "
+                f"`every` must be a whole number of steps of at least 1, or 'epoch'. Received: {self.every!r}."
+            )
+        if (self.send, self.meet, self.rule) not in COMBINATIONS:
+            fitting = "; ".join(f"{send} / {meet} / {rule}" for send, meet, rule in COMBINATIONS)
+            raise PlanError(
+                f"`send`, `meet` and `rule` must fit together. Expected one of: {fitting}. "
                 f"Received: {self.send} / {self.meet} / {self.rule}."
             )
         if self.send == "gradients" and self.every != 1:

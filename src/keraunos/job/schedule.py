@@ -28,7 +28,8 @@ class Schedule:
                 raise JobError(f"`{_camel(name)}` must be a whole number of at least 1. Received: {value!r}.")
         if not 0.0 <= self.validation_split < 1.0:
             raise JobError(
-                f"`validationSplit` must be a fraction from 0 up to, not including, 1. Received: {self.validation_split!r}."
+                "`validationSplit` must be a fraction from 0 up to, not including, 1. "
+                f"Received: {self.validation_split!r}."
             )
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise JobError(f"`learningRate` must be above 0. Received: {self.learning_rate!r}.")

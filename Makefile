@@ -1,0 +1,58 @@
+# Every command of the repository. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+VENV_TORCH := .venv-torch
+PIP := -m pip --disable-pip-version-check install --quiet
+PYTEST := -m pytest
+
+# Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
+WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
+
+.PHONY: help demo test test-torch check format clean
+
+help: ## list the commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process, compare
+	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
+
+test: $(VENV)/.installed ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
+	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
+
+test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
+	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
+
+check: $(VENV)/.installed ## what must hold before the tests: ruff, mypy, import contracts
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: $(VENV)/.installed ## put the code in its standard form
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+clean: ## remove what the commands above left behind
+	rm -rf $(VENV) $(VENV_TORCH) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf metastore_db spark-warehouse derby.log
+	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: an environment is set up once and again when what it is made from changes. With a stamp in place
+# no command needs a network.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (a few minutes the first time) ..."
+	@$$(scripts/python.sh) -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
+	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[jax,tensorflow]' --group dev
+	@touch $@
+
+$(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
+	@echo "Setting up $(VENV_TORCH) (a few minutes the first time) ..."
+	@$$(scripts/python.sh) -m venv $(VENV_TORCH)
+	@$(VENV_TORCH)/bin/python $(PIP) -c constraints.txt pip
+	@$(VENV_TORCH)/bin/python $(PIP) -c constraints.txt -c constraints-torch.txt -e '.[torch]' --group dev
+	@touch $@
