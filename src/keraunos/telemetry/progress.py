@@ -1,0 +1,241 @@
+"""The progress of a fit, on a terminal, in a notebook or in a log. Runs on the driver.
+
+One bar for the whole training: epoch, share done, rows a second, time left, and the metrics so far. Where nobody
+watches (a log file, a scheduled job) one line an epoch takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from keraunos.errors import JobError, one_of
+
+VALIDATION = "val_"
+CHOICES = ("auto", "0", "1", "2")
+
+_WIDEST = 100
+_NARROWEST_BAR = 5
+_RUNNING = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}, {remaining} left{postfix}"
+_ENDED = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}, {elapsed}{postfix}"
+_UNMETERED = "{desc} {elapsed}{postfix}"
+_FIXED_TEXT = len(" 100%|| 000.0k rows/s, 00:00 left, ")
+
+
+class Progress:
+    """Shows how far a fit is. Open it with `Progress.open`, close it as a context manager; one thread at a time."""
+
+    @staticmethod
+    def open(
+        total_rows: int | None,
+        epochs: int,
+        verbose: int | str = "auto",
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Progress:
+        """The display that `verbose` asks for.
+
+        Args:
+            total_rows: how many rows the whole training reads, all epochs together; `None` while nobody knows
+                (`expect` tells later).
+            epochs: how many epochs there will be.
+            verbose: 0 for silence, 1 for a bar, 2 for a line an epoch; "auto" for a bar on a terminal or in a
+                notebook and lines elsewhere.
+            stream: where to write; standard error if not given.
+            clock: what tells the time in seconds, for the lines.
+        """
+        target = sys.stderr if stream is None else stream
+        mode = _mode(verbose, target, given=stream is not None)
+        if mode == 0:
+            return Progress()
+        if mode == 1:
+            return _Bar(total_rows, epochs, target, given=stream is not None)
+        return _Lines(epochs, target, clock)
+
+    def expect(self, total_rows: int) -> None:
+        """Say how many rows the whole training reads, once it is known."""
+
+    def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
+        """So many rows have been read since the training began; this is epoch `epoch`, counted from 0."""
+
+    def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Epoch `epoch`, counted from 0, is over and has these metrics."""
+
+    def note(self, text: str) -> None:
+        """Say something beside the progress."""
+
+    def close(self) -> None:
+        """Leave the display as it is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Lines(Progress):
+    def __init__(self, epochs: int, stream: TextIO, clock: Callable[[], float]) -> None:
+        self._epochs = epochs
+        self._stream = stream
+        self._clock = clock
+        self._began = clock()
+        self._rows = 0
+        self._rows_before = 0
+
+    def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
+        self._rows = rows_done_total
+
+    def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        seconds = max(self._clock() - self._began, 1e-9)
+        rate = (self._rows - self._rows_before) / seconds
+        speed = f"  {_thousands(rate)} rows/s" if rate else ""
+        metrics = "".join(f"  {name} {_figure(value, 4)}" for name, value in logs.items())
+        width = len(str(self._epochs))
+        self.note(f"epoch {epoch + 1:>{width}}/{self._epochs}  {seconds:.1f} s{speed}{metrics}")
+        self._began = self._clock()
+        self._rows_before = self._rows
+
+    def note(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+class _Bar(Progress):
+    def __init__(self, total_rows: int | None, epochs: int, stream: TextIO, *, given: bool) -> None:
+        self._epochs = epochs
+        self._stream = stream
+        self._started = False
+        self._columns = None if _in_notebook() and not given else _columns()
+        self._tqdm = _tqdm_class(notebook=self._columns is None)(
+            total=total_rows,
+            desc=self._title(0),
+            unit=" rows",
+            unit_scale=True,
+            smoothing=0.1,
+            file=stream,
+            ncols=self._columns,
+            bar_format=_RUNNING if total_rows else _UNMETERED,
+        )
+
+    def expect(self, total_rows: int) -> None:
+        self._tqdm.total = total_rows
+        self._tqdm.bar_format = _RUNNING
+        self._tqdm.refresh()
+
+    def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
+        bar = self._tqdm
+        if not self._started and rows_done_total:
+            self._start(rows_done_total)
+        bar.set_description_str(self._title(epoch), refresh=False)
+        bar.set_postfix_str(self._metrics(logs), refresh=False)
+        bar.update(max(rows_done_total - bar.n, 0))
+
+    def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        self._tqdm.set_description_str(self._title(epoch), refresh=False)
+        self._tqdm.set_postfix_str(self._metrics(logs), refresh=False)
+        self._tqdm.refresh()
+
+    def note(self, text: str) -> None:
+        if self._columns is None:
+            self._tqdm.write(text)
+        else:
+            self._tqdm.clear()
+            self._stream.write(f"{text}\n")
+            self._tqdm.refresh()
+
+    def close(self) -> None:
+        if self._tqdm.total:
+            self._tqdm.bar_format = _ENDED
+        self._tqdm.close()
+
+    def _start(self, rows: int) -> None:
+        """Count speed and time from the first rows on: what came before was starting and compiling."""
+        bar = self._tqdm
+        bar.initial = bar.n = bar.last_print_n = rows
+        bar.unpause()
+        self._started = True
+
+    def _title(self, epoch: int) -> str:
+        return f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}"
+
+    def _metrics(self, logs: Mapping[str, float]) -> str:
+        if self._columns is None:
+            return ", ".join(_with_validation(logs, 4))
+        room = self._columns - len(self._title(0)) - _FIXED_TEXT - _NARROWEST_BAR
+        return _fitting(logs, room)
+
+
+def _fitting(logs: Mapping[str, float], room: int) -> str:
+    """The metrics in the most telling form that fits: shorter numbers go first, then validation, then the last ones."""
+    plain = [f"{name} {_figure(value, 4)}" for name, value in logs.items() if not name.startswith(VALIDATION)]
+    shorter = [plain[:count] for count in range(len(plain), 0, -1)]
+    for items in (_with_validation(logs, 4), _with_validation(logs, 3), *shorter):
+        text = ", ".join(items)
+        if len(text) <= room:
+            return text
+    return ""
+
+
+def _with_validation(logs: Mapping[str, float], digits: int) -> list[str]:
+    items = []
+    for name, value in logs.items():
+        if name.startswith(VALIDATION) and name.removeprefix(VALIDATION) in logs:
+            continue
+        validation = logs.get(VALIDATION + name)
+        beside = "" if validation is None else f" (val {_figure(validation, digits)})"
+        items.append(f"{name} {_figure(value, digits)}{beside}")
+    return items
+
+
+def _figure(value: float, digits: int) -> str:
+    if not math.isfinite(value) or value == 0 or 10.0 ** (1 - digits) <= abs(value) < 1e5:
+        return f"{value:.{digits}f}"
+    return f"{value:.1e}"
+
+
+def _thousands(rate: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= size:
+            return f"{rate / size:.1f}{letter}"
+    return f"{rate:.0f}"
+
+
+def _mode(verbose: int | str, stream: TextIO, *, given: bool) -> int:
+    if str(verbose) not in CHOICES and not isinstance(verbose, bool):
+        raise JobError(one_of("verbose", verbose, CHOICES))
+    if verbose == "auto":
+        watched = stream.isatty() or (_in_notebook() and not given)
+        return 1 if watched else 2
+    return int(verbose)
+
+
+def _columns() -> int:
+    return min(shutil.get_terminal_size((_WIDEST, 24)).columns - 1, _WIDEST)
+
+
+def _in_notebook() -> bool:
+    """Whether this process serves a notebook that can show widgets."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config and find_spec("ipywidgets") is not None
+
+
+def _tqdm_class(*, notebook: bool) -> Any:
+    """A tqdm without its monitor thread and its lock between processes: a fit leaves nothing behind."""
+    if notebook:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm.std import tqdm
+
+    quiet: Any = type("tqdm", (tqdm,), {"monitor_interval": 0})
+    quiet.set_lock(threading.RLock())
+    return quiet
