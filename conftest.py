@@ -1,0 +1,3 @@
+"""The root of the tests: the plugins that all of them share."""
+
+pytest_plugins = ["pytester", "tests.leaks"]
