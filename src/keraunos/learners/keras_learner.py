@@ -1,0 +1,100 @@
+"""What the Keras learners share, whatever framework runs the model. Runs on workers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import keras
+import numpy as np
+
+from keraunos.batch import Array, Arrays, Batch, BatchSpec
+from keraunos.errors import ModelError
+from keraunos.learners.keras_archive import arrange_targets, build, check_trainable
+from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed
+from keraunos.learners.learner import Learner
+from keraunos.learners.loss_parts import ROWS, SUM
+
+
+class KerasLearner(Learner):
+    """A compiled Keras model; a subclass knows how its framework steps and where the numbers are.
+
+    A learner that only predicts needs no `prepare`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._floatx = keras.config.floatx()
+        if model.built:
+            self.layout = layout_of(model)
+
+    def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
+        """Build what needs to know the batches' shapes, and give this rank its own random numbers."""
+        check_trainable(self.model)
+        build(self.model, BatchSpec.of(example))
+        self.layout = layout_of(self.model)
+        reseed(self.model, seed=seed, rank=rank)
+        self.model.reset_metrics()
+        self._prepared()
+
+    @abstractmethod
+    def _prepared(self) -> None:
+        """Take up the model's variables, all of which exist now."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's learning rate as it is now."""
+        return self._read_learning_rate()
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if has_schedule(self.model):
+            raise ModelError(
+                "The learning rate cannot be set where the optimizer computes it from a schedule. Received: "
+                f"{value!r} for {type(self.model.optimizer).__name__}. Compile the model with a number instead."
+            )
+        self._write_learning_rate(value)
+
+    @abstractmethod
+    def _read_learning_rate(self) -> float: ...
+
+    @abstractmethod
+    def _write_learning_rate(self, value: float) -> None: ...
+
+    def _learning_rate_index(self) -> int:
+        rate = learning_rate_variable(self.model)
+        return next(i for i, variable in enumerate(self.model.optimizer.variables) if variable is rate)
+
+    def _data(self, batch: Batch) -> tuple[Any, Any, Any]:
+        """A batch as Keras's steps take it."""
+        targets = arrange_targets(self.model, batch.targets)
+        weights = batch.weights
+        return self._arrays(batch.inputs), self._arrays(targets), None if weights is None else self._array(weights)
+
+    def _arrays(self, arrays: Any) -> Any:
+        if isinstance(arrays, dict):
+            return {name: self._array(array) for name, array in arrays.items()}
+        if isinstance(arrays, list):
+            return [self._array(array) for array in arrays]
+        return None if arrays is None else self._array(arrays)
+
+    def _array(self, array: Array) -> Array:
+        return array.astype(self._floatx) if array.dtype == np.float64 else array
+
+    def _named(self, outputs: Any) -> Arrays:
+        """A model's outputs as one array, or as one a name."""
+        if isinstance(outputs, dict):
+            return {str(name): np.array(output) for name, output in outputs.items()}
+        if not isinstance(outputs, (list, tuple)):
+            return np.array(outputs)
+        if len(outputs) == 1:
+            return np.array(outputs[0])
+        names = getattr(self.model, "output_names", None) or [f"output_{i + 1}" for i in range(len(outputs))]
+        return {name: np.array(output) for name, output in zip(names, outputs, strict=True)}
+
+
+def denominators_of(parts: tuple[str, ...], rows: int, elements: Any) -> tuple[float | None, ...]:
+    """The denominators of a contribution; `elements` holds those that had to be computed, in the parts' order."""
+    computed = iter(elements)
+    known: dict[str, float | None] = {ROWS: float(rows), SUM: None}
+    return tuple(known[part] if part in known else float(next(computed)) for part in parts)

@@ -1,0 +1,87 @@
+"""Which of a Keras model's variables travel, and where the ones with a special meaning are. Runs on driver and workers.
+
+The parameters of a model are its trainable variables, then its float state (BatchNorm's moving statistics and the
+like). Random-number states and other integers belong to the process that made them and stay there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keraunos.errors import ModelError
+from keraunos.parameters import Layout, Vector
+
+
+def parameter_variables(model: Any) -> list[Any]:
+    """The variables in the model's flat vector, in its order."""
+    return [*model.trainable_variables, *state_variables(model)]
+
+
+def state_variables(model: Any) -> list[Any]:
+    """The float variables that training moves without a gradient."""
+    return [variable for variable in model.non_trainable_weights if _is_float(variable)]
+
+
+def layout_of(model: Any) -> Layout:
+    """The layout of the model's flat vector; the model must be built."""
+    if not model.built:
+        raise ModelError(
+            f"The model {model.name!r} must be built before its parameters can be laid out. Received: a model without "
+            "variables. Call it once on a batch, or give its first layer an input shape."
+        )
+    variables = parameter_variables(model)
+    wide = any(keras.backend.standardize_dtype(variable.dtype) == "float64" for variable in variables)
+    return Layout(
+        names=tuple(variable.path for variable in variables),
+        shapes=tuple(tuple(int(size) for size in variable.shape) for variable in variables),
+        trainable=len(model.trainable_variables),
+        dtype="float64" if wide else "float32",
+    )
+
+
+def read_vector(model: Any) -> Vector:
+    """The model's parameters as one vector."""
+    arrays = [keras.ops.convert_to_numpy(variable.value) for variable in parameter_variables(model)]
+    layout = layout_of(model)
+    return layout.join([np.asarray(array, dtype=layout.dtype) for array in arrays])
+
+
+def write_vector(model: Any, vector: Vector) -> None:
+    """Set the model's parameters from one vector."""
+    layout = layout_of(model)
+    if vector.shape != (layout.size,):
+        raise ModelError(
+            f"The vector for the model {model.name!r} must have {layout.size} elements. Received: shape {vector.shape}."
+        )
+    for variable, values in zip(parameter_variables(model), layout.split(vector), strict=True):
+        variable.assign(values)
+
+
+def reseed(model: Any, *, seed: int, rank: int) -> None:
+    """Give every random-number generator of the model a state of its own for this seed and rank."""
+    states = [variable for variable in model.non_trainable_variables if variable.name == "seed_generator_state"]
+    fresh = np.random.SeedSequence([seed % 2**64, rank]).generate_state(max(1, len(states)), np.uint32)
+    for variable, value in zip(states, fresh, strict=False):
+        # The halved range fits every backend's type for seeds, signed ones too.
+        variable.assign(np.array([int(value) >> 1, 0], dtype=keras.backend.standardize_dtype(variable.dtype)))
+
+
+def learning_rate_variable(model: Any) -> Any | None:
+    """The optimizer's learning rate, or `None` where a schedule computes it."""
+    optimizer = model.optimizer
+    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer = optimizer.inner_optimizer
+    named = [variable for variable in optimizer.variables if variable.name == "learning_rate"]
+    return named[0] if named else None
+
+
+def has_schedule(model: Any) -> bool:
+    """Whether the optimizer's learning rate comes from a schedule and so cannot be set."""
+    return learning_rate_variable(model) is None
+
+
+def _is_float(variable: Any) -> bool:
+    return "float" in keras.backend.standardize_dtype(variable.dtype)

@@ -1,0 +1,47 @@
+"""The learner for a model source. Runs on workers, and on the driver where it predicts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from keraunos.errors import JobError
+from keraunos.job.training_job import ModelSource
+from keraunos.learners.learner import Learner
+
+_LEARNERS = {
+    "jax": ("keraunos.learners.keras_jax", "KerasJaxLearner"),
+    "tensorflow": ("keraunos.learners.keras_tensorflow", "KerasTensorFlowLearner"),
+    "torch": ("keraunos.learners.keras_torch", "KerasTorchLearner"),
+}
+
+
+def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> Learner:
+    """The model in `source`, run by the framework that the source names."""
+    use_backend(source.backend)
+    import keras
+
+    keras.config.set_floatx(source.floatx)
+    module_name, class_name = _LEARNERS[source.backend]
+    module = importlib.import_module(module_name)
+    module.configure(source.floatx)
+    archive = importlib.import_module("keraunos.learners.keras_archive")
+    learner: Learner = getattr(module, class_name)(archive.from_archive(source.archive, custom_objects))
+    return learner
+
+
+def use_backend(backend: str) -> None:
+    """Make Keras run on `backend` in this process; it cannot change once Keras is imported."""
+    keras = sys.modules.get("keras")
+    if keras is None:
+        os.environ["KERAS_BACKEND"] = backend
+        return
+    running = keras.config.backend()
+    if running != backend:
+        raise JobError(
+            f"Keras must run on {backend!r} in this process, but was imported with another backend. Received: "
+            f"{running!r}. Set KERAS_BACKEND={backend} before the process imports Keras."
+        )
