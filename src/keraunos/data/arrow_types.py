@@ -1,0 +1,36 @@
+"""Which Arrow types can feed a model. Runs on the driver and on workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from keraunos.errors import ColumnError
+
+_VECTOR_FIELDS = {"type", "size", "indices", "values"}
+
+
+def is_list(arrow_type: Any) -> bool:
+    """Whether a value of this type is an array of values."""
+    types = pa.types
+    return bool(types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type))
+
+
+def is_vector(arrow_type: Any) -> bool:
+    """Whether this is a spark.ml or mllib vector as Spark sends it: a struct of type, size, indices, values."""
+    return bool(pa.types.is_struct(arrow_type)) and {field.name for field in arrow_type} == _VECTOR_FIELDS
+
+
+def check_type(name: str, arrow_type: Any) -> None:
+    """Refuse a column of a type that no model input takes."""
+    leaf = arrow_type
+    while is_list(leaf):
+        leaf = leaf.value_type
+    is_number = pa.types.is_integer(leaf) or pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
+    if is_number or pa.types.is_boolean(leaf) or is_vector(arrow_type):
+        return
+    raise ColumnError(
+        f"Column {name!r} has a type that no model input takes. Expected a number, a boolean, a decimal, an array of "
+        f"these, or a vector. Received: {arrow_type}. Cast or encode the column first, or leave it out."
+    )

@@ -1,0 +1,57 @@
+"""Blocks of any size regrouped into batches of one size, so that a model compiles one shape. Runs on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from keraunos.batch import Array, Arrays
+from keraunos.errors import JobError
+
+
+def regroup(blocks: Iterable[Arrays], batch_size: int) -> Iterator[Arrays]:
+    """The same rows in the same order as fresh arrays of `batch_size` rows; the last may be shorter.
+
+    A block is read only when its rows are needed, and a batch is given as soon as it is full.
+    """
+    if batch_size < 1:
+        raise JobError(f"`batchSize` must be a whole number of at least 1. Received: {batch_size!r}.")
+    pieces: list[Arrays] = []
+    held = 0
+    for block in blocks:
+        rows = arrays_rows(block)
+        start = 0
+        while start < rows:
+            stop = min(rows, start + batch_size - held)
+            pieces.append(_slice(block, start, stop))
+            held += stop - start
+            start = stop
+            if held == batch_size:
+                yield _joined(pieces)
+                pieces, held = [], 0
+    if pieces:
+        yield _joined(pieces)
+
+
+def arrays_rows(arrays: Arrays) -> int:
+    """The number of rows of one array, or of a dict of them."""
+    return len(next(iter(arrays.values()))) if isinstance(arrays, dict) else len(arrays)
+
+
+def _slice(arrays: Arrays, start: int, stop: int) -> Arrays:
+    if isinstance(arrays, dict):
+        return {name: array[start:stop] for name, array in arrays.items()}
+    return arrays[start:stop]
+
+
+def _joined(pieces: list[Arrays]) -> Arrays:
+    first = pieces[0]
+    if isinstance(first, dict):
+        return {name: _concatenated(piece[name] for piece in pieces if isinstance(piece, dict)) for name in first}
+    return _concatenated(piece for piece in pieces if not isinstance(piece, dict))
+
+
+def _concatenated(arrays: Iterable[Array]) -> Array:
+    joined: Array = np.concatenate(list(arrays))
+    return joined

@@ -1,0 +1,266 @@
+"""One worker's rows, read once and then batched epoch after epoch. Runs on workers.
+
+A `ShardBuilder` takes Arrow batches as they come and gives a `Shard`: contiguous columns, in memory or in
+memory-mapped files, and an order by content, so that what follows does not depend on how the rows arrived. Every
+epoch's order is a pure function of the seed, the epoch, the rank and the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.batch import Array, Batch, BatchSpec
+from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
+from keraunos.data.row_hash import Hashes, RowHasher, canonical_order
+from keraunos.data.row_weights import class_factors, is_validation, row_weights
+from keraunos.data.sparse_rows import Block, Positions, as_dense
+from keraunos.data.storage import ColumnStore, Spool, StoredColumn
+from keraunos.errors import DataError, JobError
+from keraunos.job.columns import Columns, Slot
+
+_SHUFFLE, _SPLIT = 0, 1  # apart, so that an epoch's order and the choice of validation rows share no random numbers
+
+
+class ShardBuilder:
+    """Gathers rows from Arrow batches; as a context manager it leaves nothing behind, whatever happens.
+
+    Args:
+        columns: what to read from each batch.
+        budget: how many bytes of rows to keep in memory; with more, all rows go to files.
+        spool_dir: where those files go; `None` stands for the system's temporary directory.
+        floatx: the type that float64 and decimals become.
+        class_weight: the factor on the weights of training rows of a class.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        *,
+        budget: int,
+        spool_dir: str | None,
+        floatx: str = "float32",
+        class_weight: Mapping[int, float] | None = None,
+    ) -> None:
+        if class_weight and len(columns.labels) != 1:
+            raise JobError(
+                "`classWeight` needs exactly one label, whose classes it weighs. "
+                f"Received: {len(columns.labels)} labels. Use `weightCol` instead."
+            )
+        extra = [Slot(None, (name,)) for name in (columns.weight, columns.validation) if name is not None]
+        self._columns = columns
+        self._class_weight = dict(class_weight or {})
+        self._reader = ArrowReader(
+            [*columns.features, *columns.labels, *extra], floatx=floatx, allow_nan=columns.allow_nan
+        )
+        self._hasher = RowHasher()
+        self._spool = Spool(budget, spool_dir)
+        self._slots = [ColumnStore(self._spool) for _ in (*columns.features, *columns.labels)]
+        self._weights = self._spool.store((), np.float32) if columns.weight is not None else None
+        self._factors = self._spool.store((), np.float32) if class_weight else None
+        self._validation = self._spool.store((), np.bool_) if columns.validation is not None else None
+        self._hashes = self._spool.store((2,), np.uint64)
+
+    @property
+    def rows(self) -> int:
+        """The rows added so far."""
+        return self._hashes.rows
+
+    @property
+    def spilled(self) -> bool:
+        """Whether the rows have passed the budget and are in files."""
+        return self._spool.spilled
+
+    def add(self, batch: ArrowColumns) -> None:
+        """Add the rows of a `pyarrow.RecordBatch`; what is wrong with them raises here."""
+        first_row = self._reader.rows
+        blocks = self._reader.read(batch)
+        if self._reader.rows == first_row:
+            return
+        extra = self._add_extra(blocks, first_row)
+        for store, block in zip(self._slots, blocks, strict=False):
+            store.append(block)
+        if self._factors is not None:
+            label = self._columns.labels[0]
+            labels = as_dense(blocks[len(self._columns.features)])
+            self._factors.append(class_factors(label.columns[0], labels, self._class_weight, first_row))
+        self._hashes.append(self._hasher.hash([*blocks[: len(self._slots)], *extra]))
+
+    def build(self, *, seed: int, rank: int, validation_split: float = 0.0) -> Shard:
+        """The shard of all rows added; nothing can be added after it."""
+        if self._validation is not None and validation_split:
+            raise JobError(
+                "Validation rows must be chosen either by `validationIndicatorCol` or by `validationSplit`. "
+                f"Received: both, {self._columns.validation!r} and {validation_split!r}. Leave one out."
+            )
+        hashes = self._hashes.finish()
+        order = canonical_order(hashes)
+        if self._validation is not None:
+            chosen = self._validation.finish()[order]
+        else:
+            chosen = _chosen_for_validation(len(order), validation_split, _generator(seed, _SPLIT, rank))
+        rows = _Rows(
+            columns=self._columns,
+            slots=tuple(store.finish() for store in self._slots) if len(order) else (),
+            weights=None if self._weights is None else self._weights.finish(),
+            factors=None if self._factors is None else self._factors.finish(),
+        )
+        return Shard(
+            rows,
+            training=order[~chosen],
+            validation=order[chosen],
+            digest=_digest(hashes[order]),
+            seed=seed,
+            rank=rank,
+        )
+
+    def close(self) -> None:
+        """Let go of everything that no shard has taken over."""
+        self._spool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add_extra(self, blocks: Sequence[Block], first_row: int) -> list[Block]:
+        extra: list[Block] = []
+        if self._weights is not None and self._columns.weight is not None:
+            weights = row_weights(self._columns.weight, blocks[len(self._slots)], first_row)
+            self._weights.append(weights)
+            extra.append(weights)
+        if self._validation is not None and self._columns.validation is not None:
+            flags = is_validation(self._columns.validation, blocks[-1])
+            self._validation.append(flags)
+            extra.append(flags)
+        return extra
+
+
+class Shard:
+    """One worker's rows, split into training and validation rows, each in an order by content.
+
+    Made by `ShardBuilder.build`. Closing it, or letting it go, frees its memory and its mapped files.
+
+    Attributes:
+        rows: the number of training rows.
+        validation_rows: the number of validation rows.
+        digest: a hash of all rows' content, the same for the same rows in any order.
+    """
+
+    def __init__(
+        self, rows: _Rows, *, training: Positions, validation: Positions, digest: str, seed: int, rank: int
+    ) -> None:
+        self.rows = len(training)
+        self.validation_rows = len(validation)
+        self.digest = digest
+        self._rows: _Rows | None = rows
+        self._training = training
+        self._validation = validation
+        self._seed = seed
+        self._rank = rank
+
+    @property
+    def spec(self) -> BatchSpec:
+        """What every batch looks like; a shard without rows cannot say, and raises."""
+        return BatchSpec.of(self.example(1))
+
+    def example(self, rows: int = 2) -> Batch:
+        """A batch of real rows, which are repeated where there are fewer."""
+        order = np.concatenate([self._training[:rows], self._validation[:rows]])
+        if not len(order):
+            raise DataError("This worker has no rows to show an example of. Expected at least 1 row. Received: 0 rows.")
+        return self._open().gather(np.resize(order, rows), training=True)
+
+    def batch_count(self, batch_size: int) -> int:
+        """How many batches an epoch has."""
+        return math.ceil(self.rows / _checked(batch_size))
+
+    def batches(self, epoch: int, batch_size: int, shuffle: bool = True) -> Iterator[Batch]:
+        """Every training row exactly once, as fresh arrays; the last batch may be short."""
+        order = self._training
+        if shuffle:
+            order = order[_generator(self._seed, _SHUFFLE, self._rank, epoch).permutation(len(order))]
+        return self._in_batches(order, _checked(batch_size), training=True)
+
+    def validation_batches(self, batch_size: int) -> Iterator[Batch]:
+        """Every validation row exactly once, always in the same order; classes do not weigh here, as in Keras."""
+        return self._in_batches(self._validation, _checked(batch_size), training=False)
+
+    def close(self) -> None:
+        """Let go of the rows; the counts and the digest stay."""
+        self._rows = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _in_batches(self, order: Positions, batch_size: int, *, training: bool) -> Iterator[Batch]:
+        for start in range(0, len(order), batch_size):
+            yield self._open().gather(order[start : start + batch_size], training=training)
+
+    def _open(self) -> _Rows:
+        if self._rows is None:
+            raise ValueError("The shard is closed; expected an open one. Read its batches before closing it.")
+        return self._rows
+
+
+@dataclass(frozen=True)
+class _Rows:
+    columns: Columns
+    slots: tuple[StoredColumn, ...]
+    weights: Array | None
+    factors: Array | None
+
+    def gather(self, rows: Positions, *, training: bool) -> Batch:
+        arrays = [slot.take(rows) for slot in self.slots]
+        features, labels = self.columns.features, self.columns.labels
+        return Batch(
+            inputs=by_slot(features, arrays[: len(features)]),
+            targets=by_slot(labels, arrays[len(features) :]) if labels else None,
+            weights=self._weights(rows, training=training),
+            rows=len(rows),
+        )
+
+    def _weights(self, rows: Positions, *, training: bool) -> Array | None:
+        weights = None if self.weights is None else self.weights[rows]
+        if self.factors is None:
+            return weights
+        factors = self.factors[rows] if training else np.ones(len(rows), dtype=np.float32)
+        return factors if weights is None else weights * factors
+
+
+def _chosen_for_validation(rows: int, fraction: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Which rows, in their order by content, are for validation; at least one stays for training."""
+    chosen = np.zeros(rows, dtype=np.bool_)
+    count = max(0, min(rows - 1, math.floor(rows * fraction)))
+    chosen[random.permutation(rows)[:count]] = True
+    return chosen
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    # Spark's seeds may be negative, numpy's may not.
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed % (1 << 64), spawn_key=key)))
+
+
+def _digest(ordered: Hashes) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(ordered).data, digest_size=16).hexdigest()
+
+
+def _checked(batch_size: int) -> int:
+    if batch_size < 1:
+        raise JobError(f"`batchSize` must be a whole number of at least 1. Received: {batch_size!r}.")
+    return batch_size
