@@ -30,7 +30,7 @@ from keraunos.parameters import Vector
 def configure(floatx: str) -> None:
     """Set the process up for models of this float type; called before the model is made."""
     if floatx == "float64":
-        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_x64", True)  # noqa: FBT003 - jax's own signature
 
 
 class KerasJaxLearner(KerasLearner):
@@ -42,8 +42,12 @@ class KerasJaxLearner(KerasLearner):
         compiled = model.jit_compile and not model.run_eagerly
         self._jit: Callable[..., Any] = jax.jit if compiled else _as_it_is
         self._parts: dict[bool, tuple[str, ...]] = {}
+        self._trained: list[Any] = []
+        self._others: list[Any] = []
         self._optimizer: list[Any] = []
         self._metrics: list[Any] = []
+        self._flatten = self._jit(self._joined)
+        self._unflatten = self._jit(self._split)
         self._predict = self._jit(lambda trained, others, inputs: model.predict_step((trained, others), (inputs,))[0])
         if model.built:
             self._take_weights()
@@ -137,9 +141,6 @@ class KerasJaxLearner(KerasLearner):
         self._others = [variable.value for variable in model.non_trainable_variables]
         positions = {id(variable): i for i, variable in enumerate(model.non_trainable_variables)}
         self._state_at = [positions[id(variable)] for variable in state_variables(model)]
-        self._flatten = self._jit(self._joined)
-        # The old values of the other variables are only read where they are not in the vector.
-        self._unflatten = self._jit(self._split)
 
     def _prepared(self) -> None:
         self._take_weights()
