@@ -9,17 +9,19 @@ would keep few bits. A zero word adds nothing, so a vector hashes alike whether 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.batch import Array
-from keraunos.data.sparse_rows import Block, SparseRows, row_count
+from keraunos.data.sparse_rows import Block, Positions, SparseRows, row_count
 
 Hashes = npt.NDArray[np.uint64]
 
 _CHUNK_WORDS = 1 << 16
+_CHUNK_ELEMENTS = 1 << 14
 _TABLE_WORDS = 1 << 20
 _GOLDEN = 0x9E3779B97F4A7C15
 _ALL_BITS = (1 << 64) - 1
@@ -50,16 +52,25 @@ class RowHasher:
         return out
 
     def _sparse(self, slot: int, block: SparseRows) -> Hashes:
-        words = _words(block.values[:, None])
+        out = np.empty((block.rows, 2), dtype=np.uint64)
+        for start, stop in _row_chunks(block.indptr):
+            out[start:stop] = self._sparse_chunk(slot, block, start, stop)
+        return out
+
+    def _sparse_chunk(self, slot: int, block: SparseRows, start: int, stop: int) -> Hashes:
+        part = slice(block.indptr[start], block.indptr[stop])
+        words = _words(block.values[part, None])
         each = words.shape[1]
         within: Hashes = np.arange(each, dtype=np.uint64)
-        positions: Hashes = np.add(block.indices.astype(np.uint64)[:, None] * each, within, dtype=np.uint64).ravel()
+        first: Hashes = block.indices[part].astype(np.uint64)[:, None]
+        positions: Hashes = np.add(first * each, within, dtype=np.uint64).reshape(-1)
         width = block.width * each
-        keys = self._table(slot, width)[positions] if width <= _TABLE_WORDS else _keys(slot, positions)
+        table = width <= _TABLE_WORDS
+        keys = self._table(slot, width).take(positions, axis=0) if table else _keys(slot, positions)
         keys *= words.reshape(-1, 1)
         sums = np.zeros((len(positions) + 1, 2), dtype=np.uint64)
         np.cumsum(keys, axis=0, out=sums[1:])
-        ends: Hashes = sums[block.indptr * each]
+        ends: Hashes = sums[(block.indptr[start : stop + 1] - block.indptr[start]) * each]
         return ends[1:] - ends[:-1]
 
     def _table(self, slot: int, width: int) -> Hashes:
@@ -76,6 +87,13 @@ def canonical_order(hashes: Hashes) -> npt.NDArray[np.int64]:
     if (first[1:] == first[:-1]).any():
         order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     return order
+
+
+def _row_chunks(indptr: Positions) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with few enough elements that what is computed of them stays in the cache."""
+    marks = np.arange(_CHUNK_ELEMENTS, indptr[-1], _CHUNK_ELEMENTS)
+    bounds = np.unique([0, *np.searchsorted(indptr, marks).tolist(), len(indptr) - 1]).tolist()
+    return pairwise(bounds)
 
 
 def _words(flat: Array) -> npt.NDArray[np.uint32]:

@@ -31,21 +31,24 @@ class SparseRows:
 
     def dense(self) -> Array:
         """All rows as one array."""
-        out = np.zeros((self.rows, self.width), dtype=self.values.dtype)
-        starts = np.repeat(np.arange(self.rows) * self.width, np.diff(self.indptr))
-        out.reshape(-1)[starts + self.indices] = self.values
-        return out
+        return _scattered(self.indices, self.values, np.diff(self.indptr), self.width)
 
     def take(self, rows: Positions) -> Array:
         """The rows at these positions as one array."""
-        return self._some(rows).dense()
-
-    def _some(self, rows: Positions) -> SparseRows:
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        source = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return SparseRows(indptr, self.indices[source], self.values[source], self.width)
+        ends = np.cumsum(lengths)
+        source = np.repeat(starts - (ends - lengths), lengths)
+        source += np.arange(len(source))
+        return _scattered(self.indices.take(source), self.values.take(source), lengths, self.width)
+
+
+def _scattered(indices: Array, values: Array, lengths: Positions, width: int) -> Array:
+    out = np.zeros((len(lengths), width), dtype=values.dtype)
+    target = np.repeat(np.arange(0, out.size, width) if width else lengths, lengths)
+    target += indices
+    out.reshape(-1)[target] = values
+    return out
 
 
 Block = Array | SparseRows
