@@ -88,6 +88,12 @@ class KerasJaxLearner(KerasLearner):
         parts = self._parts[batch.weights is not None]
         return Contribution(flat, denominators_of(parts, batch.rows, elements), batch.rows)
 
+    def count_parts(self, batch: Batch) -> int:
+        """How many parts the contribution for such a batch has; nothing is computed and nothing changes."""
+        state = (self._trained, self._others, self._optimizer, self._metrics)
+        jax.eval_shape(self._gradient, *state, self._data(batch))
+        return len(self._parts[batch.weights is not None])
+
     def apply(self, reduced: Vector) -> None:
         """Apply a gradient with the model's own optimizer and set the float state: one vector of the whole layout."""
         self._trained, self._others, self._optimizer = self._apply(

@@ -66,6 +66,10 @@ class Learner(ABC):
     def gradient(self, batch: Batch) -> Contribution:
         """The gradient at the current parameters; float state and training metrics move, parameters do not."""
 
+    def count_parts(self, batch: Batch) -> int:
+        """How many parts the contribution for such a batch has; nothing is computed and nothing changes."""
+        return 1
+
     @abstractmethod
     def apply(self, reduced: Vector) -> None:
         """Apply a gradient with the model's own optimizer and set the float state: one vector of the whole layout."""

@@ -1,0 +1,123 @@
+"""Messages as frames: a typed header, a small JSON body, and at most one raw buffer. Runs on both sides.
+
+Nothing is pickled and nothing that arrives is trusted: `decode` refuses whatever is not a message of a known kind
+with fields in range, and the caller counts and drops it. A vector travels in chunks of about 1 MB, each a message
+of its own, into buffers that both sides keep.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+CHUNK_BYTES = 1 << 20
+MAX_BODY_BYTES = 1 << 20
+MAX_RANK = 1 << 20
+MAX_COUNTER = 1 << 62
+
+_HEADER = struct.Struct("!4sBIQQQ")
+_MAGIC = b"KRN1"
+
+
+class Kind(IntEnum):
+    """What a message is about. Below 32 a worker speaks, from 32 on the server does."""
+
+    HELLO = 1
+    READY = 2
+    PUSH = 3
+    PASS = 4
+    REPORT = 5
+    EPOCH = 6
+    PARAMETERS = 7
+    FAILED = 8
+    BYE = 9
+
+    WELCOME = 32
+    START = 33
+    RESULT = 34
+    GO = 35
+    STOP = 36
+    ALIVE = 37
+
+
+class WireError(ValueError):
+    """The frames are not a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `offset` is the place of `payload` in the vector it is a chunk of, in elements."""
+
+    kind: Kind
+    rank: int = 0
+    incarnation: int = 0
+    round: int = 0
+    offset: int = 0
+    body: Mapping[str, Any] = field(default_factory=dict)
+    payload: memoryview | npt.NDArray[Any] | None = None
+
+    def encode(self) -> list[Any]:
+        """The frames that `decode` reads."""
+        header = _HEADER.pack(_MAGIC, self.kind, self.rank, self.incarnation, self.round, self.offset)
+        frames: list[Any] = [header, json.dumps(self.body).encode() if self.body else b""]
+        if self.payload is not None:
+            frames.append(self.payload)
+        return frames
+
+
+def decode(frames: Sequence[Any]) -> Message:
+    """The message in `frames`, or a `WireError`."""
+    if not 2 <= len(frames) <= 3:
+        raise WireError(f"a message has 2 or 3 frames, not {len(frames)}")
+    header, body = memoryview(frames[0]), memoryview(frames[1])
+    if header.nbytes != _HEADER.size:
+        raise WireError(f"a header has {_HEADER.size} bytes, not {header.nbytes}")
+    if body.nbytes > MAX_BODY_BYTES:
+        raise WireError(f"a body has at most {MAX_BODY_BYTES} bytes, not {body.nbytes}")
+    magic, kind, rank, incarnation, round_, offset = _HEADER.unpack(header)
+    if magic != _MAGIC:
+        raise WireError("not a message of this protocol")
+    if rank > MAX_RANK or max(incarnation, round_, offset) > MAX_COUNTER:
+        raise WireError("a header field is out of range")
+    try:
+        message_kind = Kind(kind)
+        fields = json.loads(bytes(body)) if body.nbytes else {}
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"kind or body cannot be read: {error}") from None
+    if not isinstance(fields, dict):
+        raise WireError("a body is a JSON object")
+    payload = memoryview(frames[2]) if len(frames) == 3 else None
+    return Message(message_kind, rank, incarnation, round_, offset, fields, payload)
+
+
+def chunks(length: int, itemsize: int) -> list[tuple[int, int]]:
+    """Where a vector is cut: (start, stop) in elements, each of about `CHUNK_BYTES`; one empty chunk for length 0."""
+    step = max(1, CHUNK_BYTES // itemsize)
+    return [(start, min(length, start + step)) for start in range(0, max(length, 1), step)]
+
+
+def pack_arrays(arrays: Sequence[npt.NDArray[np.float64]]) -> tuple[list[list[int]], npt.NDArray[np.float64]]:
+    """Shapes and one buffer for a list of float64 arrays."""
+    shapes = [list(array.shape) for array in arrays]
+    flat = [np.ravel(np.asarray(array, dtype=np.float64)) for array in arrays]
+    return shapes, np.concatenate(flat) if flat else np.empty(0)
+
+
+def unpack_arrays(shapes: Any, buffer: Any) -> list[npt.NDArray[np.float64]]:
+    """The arrays that `pack_arrays` packed; a `WireError` where shapes and buffer do not agree."""
+    try:
+        flat = np.frombuffer(buffer if buffer is not None else b"", dtype=np.float64)
+        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+        if sum(sizes) != flat.size or any(size < 0 for size in sizes):
+            raise ValueError(f"shapes {shapes} need {sum(sizes)} values, not {flat.size}")
+        parts = np.split(flat, np.cumsum(sizes)[:-1]) if sizes else []
+        return [part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)]
+    except (TypeError, ValueError) as error:
+        raise WireError(f"arrays cannot be read: {error}") from None

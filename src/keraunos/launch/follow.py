@@ -1,0 +1,282 @@
+"""Following a fit from the driver: joining, progress, epochs, callbacks, the end. Runs on the driver.
+
+The thread that called `fit` runs this; the server answers workers from its own thread and puts what they report
+into a queue. What was launched, Spark tasks or plain processes, is seen only through `Workers`.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from keraunos.batch import BatchSpec
+from keraunos.errors import ClusterError, DataError, WorkerError
+from keraunos.exchange.server import Server
+from keraunos.exchange.server_state import Event
+from keraunos.exchange.wire import Kind
+from keraunos.job.training_job import TrainingJob
+from keraunos.launch.callbacks import DriverCallbacks
+from keraunos.learners.keras_archive import to_archive
+from keraunos.learners.keras_variables import write_vector
+from keraunos.learners.metric_states import MetricReader
+from keraunos.parameters import Vector
+from keraunos.telemetry.history import History
+from keraunos.telemetry.progress import Progress
+from keraunos.worker.failure import raise_failure
+from keraunos.worker.loop import versions
+
+logger = logging.getLogger(__name__)
+
+JOIN_SECONDS = 120.0
+_LOOK_SECONDS = 0.2
+_SHOW_SECONDS = 0.5
+_SKEW = 2.0
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What a fit gives: the trained model as an archive, and what it measured."""
+
+    archive: bytes
+    history: History
+
+
+class Workers(Protocol):
+    """What was launched."""
+
+    def check(self) -> None:
+        """Raise what ended the workers early; return while they run, or when they ended well."""
+
+    def ended(self) -> bool:
+        """Whether all of them are gone."""
+
+    def advice(self) -> str:
+        """What a user may do when workers do not come."""
+
+
+@dataclass
+class _Epoch:
+    """The metrics' states of one epoch as they arrive."""
+
+    states: list[list[Any]] = field(default_factory=list)
+    validation: list[list[Any]] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
+
+
+class Follower:
+    """One fit as the driver sees it."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        model: Any,
+        server: Server,
+        workers: Workers,
+        callbacks: DriverCallbacks,
+        *,
+        custom_objects: Mapping[str, Any] | None,
+        verbose: int | str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._job = job
+        self._model = model
+        self._server = server
+        self._workers = workers
+        self._callbacks = callbacks
+        self._custom_objects = custom_objects
+        self._verbose = verbose
+        self._clock = clock
+        self._joined: dict[int, str] = {}
+        self._ready: dict[int, dict[str, Any]] = {}
+        self._left: set[int] = set()
+        self._rows_done: dict[int, int] = {}
+        self._epochs: dict[int, _Epoch] = {}
+        self._history: list[dict[str, float]] = []
+        self._reader: MetricReader | None = None
+        self._progress: Progress | None = None
+        self._last = False
+        self._show_next = 0.0
+
+    def run(self) -> TrainingResult:
+        """Follow until the model is home."""
+        self._gather()
+        total = sum(facts["rows"] for facts in self._ready.values()) * self._job.schedule.epochs
+        with Progress.open(total, self._job.schedule.epochs, self._verbose) as progress:
+            self._progress = progress
+            if self._job.exchange.synchronous:
+                self._server.start()
+            while len(self._left) < self._job.workers:
+                self._handle(self._next())
+        return self._finish()
+
+    def _gather(self) -> None:
+        """Wait until a synchronous plan's workers are all ready, or an asynchronous one's first is."""
+        deadline = self._clock() + JOIN_SECONDS
+        wanted = self._job.workers if self._job.exchange.synchronous else 1
+        while len(self._ready.keys() | self._left) < wanted or (not self._ready and len(self._left) < self._job.workers):
+            event = self._next(deadline if len(self._joined) < wanted else None)
+            self._handle(event)
+        if not self._ready:
+            raise DataError(
+                "The DataFrame has no rows to train on. Expected at least one; received: 0 rows in "
+                f"{self._job.workers} partition(s). Check the filters and joins before `fit`."
+            )
+        self._check_ready()
+
+    def _check_ready(self) -> None:
+        facts = self._ready.values()
+        rows = {rank: each["rows"] for rank, each in self._ready.items()}
+        if not self._job.exchange.synchronous:
+            return
+        if not sum(rows.values()):
+            raise DataError("Every row is marked for validation, so there is none to train on. Check the indicator column.")
+        wants_validation = self._job.columns.validation is not None or self._job.schedule.validation_split
+        if wants_validation and not any(each["validation_rows"] for each in facts):
+            raise DataError(
+                "There is no row to validate on. Expected at least one; mark some in the indicator column or raise "
+                "`validationSplit`."
+            )
+        counts = [rows.get(rank, 0) for rank in range(self._job.workers)]
+        if max(counts) > _SKEW * max(1, min(counts)) and max(counts) > self._job.schedule.batch_size:
+            logger.warning(
+                "Rows are spread unevenly over the workers (%d to %d), so some will wait for others; "
+                "call repartition(%d) on the DataFrame before fit.", min(counts), max(counts), self._job.workers,
+            )  # fmt: skip
+
+    def _next(self, deadline: float | None = None) -> Event:
+        """The next event; looks after the workers while there is none."""
+        while True:
+            try:
+                return self._server.events.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                pass
+            self._workers.check()
+            if self._workers.ended() and self._server.events.empty():
+                raise WorkerError(
+                    "The workers ended before the training did. "
+                    f"{len(self._joined)} of {self._job.workers} had joined. {self._workers.advice()}"
+                )
+            if deadline is not None and self._clock() > deadline:
+                raise ClusterError(
+                    f"Only {len(self._joined)} of {self._job.workers} workers started within {JOIN_SECONDS:.0f} s, and "
+                    f"this plan needs all of them at once. {self._workers.advice()}"
+                )
+
+    def _handle(self, event: Event) -> None:
+        handlers = {
+            Kind.HELLO: self._on_hello,
+            Kind.READY: self._on_ready,
+            Kind.REPORT: self._on_report,
+            Kind.EPOCH: self._on_epoch,
+            Kind.BYE: self._on_bye,
+            Kind.FAILED: self._on_failed,
+        }
+        handler = handlers.get(event.kind)
+        if handler is not None:
+            handler(event)
+
+    def _on_hello(self, event: Event) -> None:
+        if event.body["again"]:
+            raise WorkerError(
+                f"Worker {event.rank} on {self._joined.get(event.rank, 'a host')} was lost and started again, which this "
+                "fit cannot continue from. Look for the reason (memory, a lost executor) in the executor's log."
+            )
+        ours, theirs = versions(), event.body["versions"]
+        differing = [f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
+        if differing:
+            raise ClusterError(
+                f"The executor on {event.body['host']} has other versions than the driver: {', '.join(differing)}. "
+                "Install the same ones everywhere, or ship one environment with spark.archives."
+            )
+        self._joined[event.rank] = str(event.body["host"])
+
+    def _on_ready(self, event: Event) -> None:
+        spec = BatchSpec.from_json(event.body["spec"])
+        if self._reader is None:
+            self._reader = MetricReader(self._model, spec)
+        first = next(iter(self._ready.values()), None)
+        if first is not None and first["spec"] != event.body["spec"]:
+            raise DataError(
+                "Rows have one shape and type on one worker and another on the next. Expected: "
+                f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
+            )
+        self._ready[event.rank] = event.body
+
+    def _on_report(self, event: Event) -> None:
+        epoch = self._epochs.setdefault(event.round, _Epoch())
+        self._add(epoch, event.arrays)
+        self._rows_done[event.rank] = int(event.body["rows"])
+        self._show(event.round, epoch)
+
+    def _on_epoch(self, event: Event) -> None:
+        epoch = self._epochs.setdefault(event.round, _Epoch())
+        split = int(event.body["split"])
+        self._add(epoch, event.arrays[:split])
+        if len(event.arrays) > split:
+            epoch.validation.append(event.arrays[split:])
+        epoch.ranks.add(event.rank)
+        self._rows_done[event.rank] = int(event.body["rows"])
+        self._close_epochs()
+
+    def _on_bye(self, event: Event) -> None:
+        self._left.add(event.rank)
+        self._close_epochs()
+
+    def _on_failed(self, event: Event) -> None:
+        self._server.stop(f"worker {event.rank} failed")
+        raise_failure(event.rank, event.body)
+
+    def _close_epochs(self) -> None:
+        """Close the next epoch once every rank that trains has reported it."""
+        number = len(self._history)
+        epoch = self._epochs.get(number)
+        expected = set(range(self._job.workers)) - self._left
+        if epoch is None or self._last or not epoch.ranks or not expected <= epoch.ranks:
+            return
+        logs = self._logs(epoch)
+        self._history.append(logs)
+        del self._epochs[number]
+        if self._progress is not None:
+            self._progress.update(sum(self._rows_done.values()), number, logs)
+            self._progress.epoch_end(number, logs)
+        stop = self._callbacks.end_epoch(number, self._parameters() if self._callbacks else None, logs)
+        self._last = stop or number + 1 == self._job.schedule.epochs
+        if not self._last:
+            self._callbacks.begin_epoch(number + 1)
+        self._server.go(number, learning_rate=self._callbacks.learning_rate, last=self._last)
+        self._close_epochs()
+
+    def _add(self, epoch: _Epoch, state: list[Any]) -> None:
+        """Take a state in; one merged state stands for all before it, so that long epochs cost no more."""
+        if self._reader is not None:
+            epoch.states = [self._reader.merge([*epoch.states, state])]
+
+    def _logs(self, epoch: _Epoch) -> dict[str, float]:
+        if self._reader is None:
+            return {}
+        logs = self._reader.read(epoch.states)
+        if epoch.validation:
+            logs |= {f"val_{name}": value for name, value in self._reader.read(epoch.validation).items()}
+        return logs
+
+    def _show(self, number: int, epoch: _Epoch) -> None:
+        due = self._clock() >= self._show_next and number == len(self._history)
+        if due and self._progress is not None and self._reader is not None:
+            self._show_next = self._clock() + _SHOW_SECONDS
+            self._progress.update(sum(self._rows_done.values()), number, self._reader.read(epoch.states))
+
+    def _parameters(self) -> Vector:
+        """The parameters as they are now: from the server, or, where the rule runs on the workers, from one of them."""
+        return self._server.uploaded if self._job.exchange.send == "gradients" else np.array(self._server.parameters)
+
+    def _finish(self) -> TrainingResult:
+        write_vector(self._model, self._parameters())
+        self._callbacks.end(self._history[-1] if self._history else {})
+        return TrainingResult(to_archive(self._model, self._custom_objects), History(self._history))
+

@@ -1,0 +1,50 @@
+"""The process of one local worker: `python -m keraunos.launch.local_worker`, fed through standard input.
+
+It reads a header and the job, each behind its length, then an Arrow stream with the rows. Secrets come through the
+pipe, never through the command line or the environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from functools import reduce
+from typing import IO, Any
+
+import pyarrow as pa
+
+from keraunos.errors import ExchangeError
+from keraunos.job.training_job import TrainingJob
+from keraunos.worker import loop
+
+
+def main() -> int:
+    """Train one rank; the exit code says whether it ended well."""
+    header = json.loads(_blob(sys.stdin.buffer))
+    job = TrainingJob.from_bytes(_blob(sys.stdin.buffer))
+    seat = loop.Seat(
+        rank=header["rank"],
+        incarnation=0,
+        threads=header["threads"],
+        workers_on_host=header["workers"],
+    )
+    custom_objects = {name: _imported(*reference) for name, reference in header["imports"].items()}
+    try:
+        loop.run(job, seat, header["connection"], pa.ipc.open_stream(sys.stdin.buffer), custom_objects)
+    except ExchangeError:
+        return 3
+    return 0
+
+
+def _blob(pipe: IO[bytes]) -> bytes:
+    length = int.from_bytes(pipe.read(8), "big")
+    return pipe.read(length)
+
+
+def _imported(module: str, name: str) -> Any:
+    return reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

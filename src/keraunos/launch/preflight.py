@@ -1,0 +1,121 @@
+"""What is checked, and worked out, before a single task runs. Runs on the driver."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from keraunos.errors import ClusterError, JobError
+from keraunos.exchange.security import is_loopback
+from keraunos.job.training_job import TrainingJob
+
+JAVA_ADVICE = (
+    "Install Java 17 or later: `apt-get install openjdk-17-jre-headless` on Debian and Ubuntu, "
+    "`dnf install java-17-openjdk-headless` on Fedora, `brew install openjdk@17` on macOS; or set JAVA_HOME to one."
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the driver knows of the cluster that a fit will run on."""
+
+    slots: int
+    task_cpus: int
+    workers_on_host: int
+    host: str
+    has_devices: bool
+    memory_budget: int | None
+
+
+def check_java() -> None:
+    """Raise where Spark could not start because there is no Java that it takes."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        raise ClusterError(f"Spark needs Java, and no `java` was found{f' under JAVA_HOME={home}' if home else ''}. {JAVA_ADVICE}")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - java itself
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    if found and int(found.group(1)) < 17:
+        raise ClusterError(f"Spark needs Java 17 or later. Received: Java {found.group(1)} at {java}. {JAVA_ADVICE}")
+
+
+def survey(context: Any, job: TrainingJob) -> Cluster:
+    """Read the cluster's facts and refuse a job that it can never run."""
+    slots = total_slots(context)
+    if job.exchange.synchronous and job.workers > slots and not _may_grow(context):
+        raise ClusterError(
+            f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and a synchronous plan needs all "
+            f"its workers at once. Lower numWorkers to {slots}, give Spark more cores (now master={context.master}), "
+            "or use exchange='downpour', whose workers may run one after the other."
+        )
+    if context.getConf().get("spark.speculation", "false") == "true":
+        raise ClusterError(
+            "Spark may start a second copy of a running worker because spark.speculation is true. "
+            "Set spark.speculation=false for training."
+        )
+    task_cpus = int(context.getConf().get("spark.task.cpus", "1"))
+    executors = _executors(context)
+    per_host = min(job.workers, -(-slots // max(1, executors)))
+    return Cluster(
+        slots=slots,
+        task_cpus=task_cpus,
+        workers_on_host=per_host,
+        host=server_host(context),
+        has_devices=context.getConf().get("spark.task.resource.gpu.amount") is not None,
+        memory_budget=_container_budget(context, per_host),
+    )
+
+
+def total_slots(context: Any) -> int:
+    """How many tasks can run at once now."""
+    scala = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().resourceProfileFromId(0)))
+
+
+def server_host(context: Any) -> str:
+    """Where the parameter server listens: loopback when all runs on this machine, else where Spark's driver does."""
+    if context.master.startswith("local"):
+        return "127.0.0.1"
+    conf = context.getConf()
+    host = conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host")
+    if not host:
+        raise JobError("spark.driver.host is not set, so executors could not find the parameter server.")
+    return "127.0.0.1" if is_loopback(host) else str(host)
+
+
+def _may_grow(context: Any) -> bool:
+    return str(context.getConf().get("spark.dynamicAllocation.enabled", "false")) == "true"
+
+
+def _executors(context: Any) -> int:
+    if context.master.startswith("local") and not context.master.startswith("local-cluster"):
+        return 1
+    hosts = {info.host() for info in context._jsc.sc().statusTracker().getExecutorInfos()}
+    return max(1, len(hosts))
+
+
+def _container_budget(context: Any, workers_on_host: int) -> int | None:
+    """Half of what a container leaves to Python, shared by its workers; `None` where no container sets a limit."""
+    if not context.master.startswith(("yarn", "k8s")):
+        return None
+    conf = context.getConf()
+    asked = conf.get("spark.executor.pyspark.memory") or conf.get("spark.executor.memoryOverhead")
+    if asked is None:
+        executor = _bytes(conf.get("spark.executor.memory", "1g"))
+        factor = float(conf.get("spark.executor.memoryOverheadFactor", "0.1"))
+        overhead = max(384 << 20, int(executor * factor))
+    else:
+        overhead = _bytes(asked)
+    return max(1, overhead // 2 // max(1, workers_on_host))
+
+
+def _bytes(text: str) -> int:
+    """Spark's notation for memory; a bare number is MiB."""
+    found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower())
+    if found is None:
+        raise JobError(f"Spark's memory setting {text!r} cannot be read.")
+    return int(found.group(1)) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[found.group(2)]

@@ -1,0 +1,222 @@
+"""Training on Spark: one job, one task a worker. Runs on the driver.
+
+The DataFrame goes to the workers as Arrow record batches through `mapInArrow`; the one Spark job runs in a thread
+of its own under a tag of its own, so that it can be cancelled without touching anything else.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import UserDefinedType
+
+from keraunos.errors import ClusterError, WorkerError
+from keraunos.exchange.server import Server
+from keraunos.job.training_job import TrainingJob
+from keraunos.launch import preflight
+from keraunos.launch.callbacks import DriverCallbacks, check_callbacks
+from keraunos.launch.follow import Follower, TrainingResult
+from keraunos.launch.gang import ledger_of
+from keraunos.launch.spark_task import RESULT_SCHEMA, train_partition
+from keraunos.learners.keras_archive import from_archive
+from keraunos.learners.keras_variables import layout_of, read_vector
+
+logger = logging.getLogger(__name__)
+
+_environment_lock = threading.RLock()
+
+
+def fit(
+    job: TrainingJob,
+    dataframe: DataFrame,
+    *,
+    custom_objects: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Any] = (),
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Train on Spark, in as many tasks as the job has workers, and bring the model home."""
+    check_callbacks(callbacks)
+    spark = dataframe.sparkSession
+    context = spark.sparkContext
+    cluster = preflight.survey(context, job)
+    if job.memory_budget is None:
+        job = replace(job, memory_budget=cluster.memory_budget)
+    model = from_archive(job.model.archive, custom_objects)
+    driver_callbacks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
+    if job.schedule.learning_rate is not None:
+        model.optimizer.learning_rate = job.schedule.learning_rate
+    slots = min(job.workers, cluster.slots)
+    with (
+        ledger_of(context).hold(slots, cluster.slots),
+        Server(job.exchange, job.workers, layout_of(model), read_vector(model), host=cluster.host) as server,
+    ):
+        driver_callbacks.begin()
+        server.tell_at_start(
+            {"learning_rate": driver_callbacks.learning_rate, "parameters_each_epoch": bool(driver_callbacks)}
+        )
+        place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
+        task = functools.partial(train_partition, job.to_bytes(), server.connection, place, custom_objects)
+        with worker_environment(spark, job.model.backend, fresh=cluster.has_devices):
+            results = _one_partition_a_worker(dataframe, job).mapInArrow(task, RESULT_SCHEMA)
+        with SparkJob(results, job.workers) as spark_job:
+            follower = Follower(
+                job, model, server, spark_job, driver_callbacks, custom_objects=custom_objects, verbose=verbose
+            )
+            try:
+                return follower.run()
+            except BaseException as error:
+                server.stop(f"the fit ended: {type(error).__name__}")
+                raise
+
+
+def total_slots(spark: SparkSession) -> int:
+    """How many tasks Spark can run at once."""
+    return preflight.total_slots(spark.sparkContext)
+
+
+@contextmanager
+def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False) -> Iterator[None]:
+    """Python functions that Spark wraps in here run in workers that are set up for `backend`.
+
+    Spark keeps its Python workers by their environment variables: jobs that ask for the same ones find them warm,
+    and with `fresh` a job gets workers of its own.
+    """
+    context = spark.sparkContext
+    threads = context.getConf().get("spark.task.cpus", "1")
+    wanted = {
+        "KERAS_BACKEND": backend,
+        "OMP_NUM_THREADS": threads,
+        "TF_NUM_INTRAOP_THREADS": threads,
+        "TF_NUM_INTEROP_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "JAX_COMPILATION_CACHE_DIR": os.path.join(tempfile.gettempdir(), f"keraunos-compiled-{os.getuid()}"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
+    }
+    if fresh:
+        wanted["KERAUNOS_JOB"] = uuid.uuid4().hex
+    with _environment_lock:
+        before = dict(context.environment)
+        # What the user set for the executors stays.
+        context.environment.update({name: value for name, value in wanted.items() if name not in before})
+        try:
+            yield
+        finally:
+            context.environment.clear()
+            context.environment.update(before)
+
+
+class SparkJob:
+    """The Spark job of one fit, in its own thread; leaving the context ends it."""
+
+    def __init__(self, results: DataFrame, workers: int) -> None:
+        self._context = results.sparkSession.sparkContext
+        self._results = results
+        self._workers = workers
+        self._tag = f"keraunos-{uuid.uuid4().hex}"
+        self._error: BaseException | None = None
+        self._thread = InheritableThread(target=self._run, name="keraunos-spark-job", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
+            self._thread.join(timeout=0.5)
+        if self._thread.is_alive() and kind is not None:
+            self._context.cancelJobsWithTag(self._tag)
+        self._thread.join(timeout=30)
+
+    def check(self) -> None:
+        """Raise what made the Spark job fail."""
+        if self.ended() and self._error is not None:
+            raise _translated(self._error) from self._error
+
+    def ended(self) -> bool:
+        """Whether the Spark job is over."""
+        return not self._thread.is_alive()
+
+    def advice(self) -> str:
+        """What a user may do when workers do not come."""
+        return (
+            f"Other Spark jobs may hold the slots, or executors are missing: see that {self._workers} tasks can run at "
+            "once, or lower numWorkers."
+        )
+
+    def _run(self) -> None:
+        self._context.addJobTag(self._tag)
+        try:
+            self._results.collect()
+        except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
+            self._error = error
+
+
+def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
+    """Only the job's columns, vectors as plain structs, in as many partitions as there are workers."""
+    fields = {field.name: field.dataType for field in dataframe.schema.fields}
+    selected = dataframe.select(
+        *(
+            sf.unwrap_udt(sf.col(_quoted(name))).alias(name)
+            if isinstance(fields[name], UserDefinedType)
+            else sf.col(_quoted(name))
+            for name in job.columns.names
+        )
+    )
+    return selected if _partitions(selected) == job.workers else selected.repartition(job.workers)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _partitions(dataframe: DataFrame) -> int | None:
+    """How many partitions the DataFrame will have, where that can be known without computing it."""
+    plan = dataframe._jdf.queryExecution().executedPlan()
+    if plan.getClass().getSimpleName() != "AdaptiveSparkPlanExec":
+        return int(plan.execute().getNumPartitions())
+    # Adaptive execution may change the number, but never one that the user asked for with repartition(n).
+    top = dataframe._jdf.queryExecution().optimizedPlan()
+    while top.getClass().getSimpleName() == "Project":
+        top = top.child()
+    if top.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression") and top.shuffle():
+        return int(top.numPartitions())
+    return None
+
+
+def _translated(error: BaseException) -> BaseException:
+    """A Spark failure in words that help; workers that could speak have told their own error already."""
+    text = str(error)
+    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
+    if missing:
+        return ClusterError(
+            f"The executors cannot import {missing.group(1)!r}. Install the driver's packages on every executor, or ship "
+            "the environment with spark.archives and PYSPARK_PYTHON."
+        )
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return ClusterError(
+            f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
+            "PYSPARK_PYTHON to the same version on both sides."
+        )
+    return WorkerError(f"The Spark job of the fit failed: {_excerpt(text)}")
+
+
+def _excerpt(text: str, marker: str = "") -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    chosen = [line for line in lines if marker in line] if marker else lines
+    return " ".join(chosen[:6])[:1500]

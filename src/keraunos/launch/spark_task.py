@@ -1,0 +1,40 @@
+"""The task that Spark runs for each worker. Runs on executors.
+
+Spark pickles a reference to `train_partition` and the plain data it is given; nothing here closes over the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from keraunos.job.training_job import TrainingJob
+from keraunos.worker import loop
+
+RESULT_SCHEMA = "rank int"
+
+
+def train_partition(
+    job_bytes: bytes,
+    connection: Mapping[str, Any],
+    place: Mapping[str, Any],
+    custom_objects: Mapping[str, Any] | None,
+    record_batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Train one partition's rank to the end; gives one row, the rank, so that Spark has a result."""
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("a worker runs inside a Spark task only")
+    devices = context.resources().get("gpu")
+    seat = loop.Seat(
+        rank=context.partitionId(),
+        incarnation=context.taskAttemptId(),
+        threads=int(place["threads"]),
+        workers_on_host=int(place["workers_on_host"]),
+        devices=tuple(devices.addresses) if devices else (),
+    )
+    loop.run(TrainingJob.from_bytes(job_bytes), seat, connection, record_batches, custom_objects)
+    yield pa.RecordBatch.from_pydict({"rank": pa.array([seat.rank], pa.int32())})

@@ -1,0 +1,61 @@
+"""What a failing worker tells the driver. Runs on workers; `raise_failure` on the driver."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import traceback
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from keraunos import errors
+
+KEPT_LINES = 20
+
+# Errors that say all there is to say: the driver raises them as they are, without the worker's stack.
+_PLAIN = {kind.__name__: kind for kind in (errors.DataError, errors.ColumnError, errors.ModelError, errors.JobError)}
+
+
+class LastLines(logging.Handler):
+    """Keeps the last lines that were logged while it is open."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the record's lines."""
+        self.lines.extend(self.format(record).splitlines())
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        logging.getLogger().removeHandler(self)
+
+
+def describe_failure(error: BaseException, lines: Sequence[str]) -> dict[str, Any]:
+    """An error as plain data."""
+    stack = traceback.format_exception(error)
+    return {
+        "error": type(error).__name__,
+        "message": str(error) or type(error).__name__,
+        "stack": "".join(stack)[-20_000:],
+        "lines": list(lines)[-KEPT_LINES:],
+        "host": socket.gethostname(),
+    }
+
+
+def raise_failure(rank: int, failure: Mapping[str, Any]) -> NoReturn:
+    """Raise on the driver what a worker described."""
+    name, message = str(failure["error"]), str(failure["message"])
+    if name in _PLAIN:
+        raise _PLAIN[name](message)
+    stack = str(failure["stack"]).splitlines()
+    raise errors.WorkerError(
+        f"{name}: {message}", rank=rank, host=str(failure["host"]), log_lines=[*failure["lines"], *stack][-KEPT_LINES:]
+    )

@@ -1,0 +1,215 @@
+"""What a worker does, from its first row to its last message. Read this first. Runs on workers.
+
+    join the job → claim cores → read the rows once → build the learner → start when all are ready
+    for each epoch:  for each round:  step, share;   then validate, report, and hear what the driver decided
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from keraunos.batch import Batch
+from keraunos.data.shard import Shard, ShardBuilder
+from keraunos.errors import ExchangeError
+from keraunos.exchange.client import Client
+from keraunos.job.training_job import TrainingJob
+from keraunos.learners.learner import Learner
+from keraunos.learners.registry import load_learner
+from keraunos.parameters import Vector
+from keraunos.worker import resources
+from keraunos.worker.failure import LastLines, describe_failure
+
+logger = logging.getLogger(__name__)
+
+REPORT_EVERY_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where and as whom a worker runs."""
+
+    rank: int
+    incarnation: int
+    threads: int = 1
+    workers_on_host: int = 1
+    devices: tuple[str, ...] = ()
+    share_memory: bool = True
+    pin: bool = True
+
+
+def run(
+    job: TrainingJob,
+    seat: Seat,
+    connection: Mapping[str, Any],
+    record_batches: Iterable[pa.RecordBatch],
+    custom_objects: Mapping[str, Any] | None = None,
+) -> None:
+    """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
+    with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
+        try:
+            welcome = client.hello({"versions": versions()})
+            _claim(seat, int(welcome["place"]))
+            with _read_rows(job, seat, record_batches) as builder:
+                shard = builder.build(
+                    seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
+                )
+                _train(job, seat, client, shard, custom_objects)
+            client.bye()
+        except ExchangeError:
+            # The driver ended the job, another incarnation took over, or nobody is left to tell.
+            raise
+        except BaseException as error:
+            client.failed(describe_failure(error, log.lines))
+            raise
+
+
+def versions() -> dict[str, str]:
+    """The versions that must agree between the driver and every worker."""
+    return {name: metadata.version(name) for name in ("keraunos", "keras", "pyarrow")}
+
+
+def _claim(seat: Seat, place: int) -> None:
+    if seat.devices:
+        resources.show_devices(seat.devices)
+    if seat.pin:
+        resources.pin(place, seat.threads, seat.workers_on_host)
+
+
+def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordBatch]) -> ShardBuilder:
+    builder = ShardBuilder(
+        job.columns,
+        budget=resources.memory_budget(job.memory_budget, seat.workers_on_host),
+        spool_dir=resources.spool_directory(),
+        floatx=job.model.floatx,
+        class_weight=job.schedule.class_weight or None,
+    )
+    try:
+        for record_batch in record_batches:
+            builder.add(record_batch)
+    except BaseException:
+        builder.close()
+        raise
+    return builder
+
+
+def _train(
+    job: TrainingJob, seat: Seat, client: Client, shard: Shard, custom_objects: Mapping[str, Any] | None
+) -> None:
+    if not shard.rows and not shard.validation_rows:
+        logger.info("rank %d has no rows and leaves", seat.rank)
+        return
+    learner = load_learner(job.model, custom_objects)
+    example = shard.example(job.schedule.batch_size)
+    learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
+    parts = learner.count_parts(example) if job.exchange.send == "gradients" else 1
+    facts = {
+        "rows": shard.rows,
+        "validation_rows": shard.validation_rows,
+        "spec": shard.spec.to_json(),
+        "digest": shard.digest,
+    }
+    start = client.ready(learner.layout, parts, facts)
+    _Training(job, seat.rank, client, shard, learner, {int(rank): rows for rank, rows in start["rows"].items()}).run(
+        start.get("learning_rate"), bool(start.get("parameters_each_epoch"))
+    )
+
+
+class _Training:
+    """One rank's epochs and rounds."""
+
+    def __init__(
+        self, job: TrainingJob, rank: int, client: Client, shard: Shard, learner: Learner, rows: dict[int, int]
+    ) -> None:
+        self._schedule = job.schedule
+        self._plan = job.exchange
+        self._client = client
+        self._shard = shard
+        self._learner = learner
+        self._lowest = rank == min(rows)
+        batch_size = job.schedule.batch_size
+        # A synchronous round needs everyone, so all ranks take as many as the one with the most rows.
+        most_rows = max(rows.values()) if job.exchange.synchronous else shard.rows
+        self._steps = -(-most_rows // batch_size)
+        self._round = 0
+        self._rows_done = 0
+        self._reported = time.monotonic()
+        self._parameters: Vector = learner.read()
+        self._update: Vector = learner.layout.empty()
+
+    def run(self, learning_rate: float | None, parameters_each_epoch: bool) -> None:
+        """Every epoch, then the parameters where no server has them."""
+        self._set_learning_rate(learning_rate)
+        if not self._plan.synchronous:
+            self._adopt(self._client.first_parameters())
+        for epoch in range(self._schedule.epochs):
+            batches = self._shard.batches(epoch, self._schedule.batch_size, shuffle=self._schedule.shuffle)
+            self._epoch(epoch, batches)
+            metrics = self._learner.take_metrics()
+            for batch in self._shard.validation_batches(self._schedule.batch_size):
+                self._learner.evaluate(batch)
+            validation = self._learner.take_metrics() if self._shard.validation_rows else []
+            if parameters_each_epoch and self._lowest and self._plan.send == "gradients":
+                self._client.send_parameters(self._learner.read(), {"epoch": epoch})
+            self._client.end_epoch(epoch, self._rows_done, metrics, validation)
+            if self._ends_after(epoch):
+                break
+        if self._lowest and self._plan.send == "gradients":
+            self._client.send_parameters(self._learner.read(), {"epoch": None})
+
+    def _ends_after(self, epoch: int) -> bool:
+        control = self._client.wait_for_go(epoch) if self._plan.synchronous else self._client.poll_control()
+        if control is None:
+            return False
+        self._set_learning_rate(control.learning_rate)
+        return control.last
+
+    def _set_learning_rate(self, value: float | None) -> None:
+        if value is not None and value != self._learner.learning_rate:
+            self._learner.learning_rate = value
+
+    def _epoch(self, epoch: int, batches: Iterator[Batch]) -> None:
+        one_round = self._gradient_round if self._plan.send == "gradients" else self._update_round
+        length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
+        for first in range(0, self._steps, length):
+            one_round(itertools.islice(batches, min(length, self._steps - first)))
+            self._round += 1
+            if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
+                self._reported = time.monotonic()
+                self._client.report(epoch, self._rows_done, self._learner.take_metrics())
+
+    def _gradient_round(self, batches: Iterator[Batch]) -> None:
+        batch = next(batches, None)
+        if batch is None:
+            reduced = self._client.pass_round(self._round)
+        else:
+            sent = self._learner.gradient(batch)
+            self._rows_done += batch.rows
+            reduced = self._client.exchange(self._round, sent.values, sent.denominators, sent.rows)
+        self._learner.apply(reduced)
+
+    def _update_round(self, batches: Iterator[Batch]) -> None:
+        rows = 0
+        for batch in batches:
+            self._learner.step(batch)
+            rows += batch.rows
+        self._rows_done += rows
+        if not rows:
+            self._adopt(self._client.pass_round(self._round))
+            return
+        self._learner.read(out=self._update)
+        np.subtract(self._parameters, self._update, out=self._update)
+        np.multiply(self._update, self._update.dtype.type(rows), out=self._update)
+        self._adopt(self._client.exchange(self._round, self._update, (float(rows),), rows))
+
+    def _adopt(self, parameters: Vector) -> None:
+        np.copyto(self._parameters, parameters)
+        self._learner.write(self._parameters)
