@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import keraunos
+from keraunos.cli.backends import choose_backend
 from keraunos.cli.local_spark import local_spark
-from keraunos.cli.prerequisites import choose_backend, java_version
 from keraunos.errors import JobError
+from keraunos.launch.preflight import check_java
 
 DEFAULT_EPOCHS = 12
 GOOD_ACCURACY = 0.95
@@ -39,7 +40,7 @@ class Demo:
     def run(self) -> int:
         """Train, score, save, load elsewhere, compare; 0 if all is as it should be."""
         began = time.monotonic()
-        java = java_version()
+        check_java()
         backend = choose_backend(self.backend)
         if self.save is not None and Path(self.save).exists():
             raise JobError(f"`--save` must name a path that does not exist yet. Received: {self.save!r}.")
@@ -49,7 +50,7 @@ class Demo:
             folder = Path(name)
             saved = self.save or str(folder / "digits")
             with local_spark(self.master, folder, verbose=self.verbose) as spark:
-                accuracy = self._train_and_save(spark, java, backend, folder / "expected", saved)
+                accuracy = self._train_and_save(spark, backend, folder / "expected", saved)
             same = _compare_in_new_process(saved, folder, self.master, verbose=self.verbose)
         print(f"\nDone in {time.monotonic() - began:.0f} s.")
         accurate = accuracy >= GOOD_ACCURACY or self.epochs < DEFAULT_EPOCHS
@@ -57,7 +58,7 @@ class Demo:
             print(f"The accuracy is below the {GOOD_ACCURACY} that this demo should reach.", file=sys.stderr)
         return 0 if same and accurate else 1
 
-    def _train_and_save(self, spark: Any, java: int, backend: str, expected: Path, saved: str) -> float:
+    def _train_and_save(self, spark: Any, backend: str, expected: Path, saved: str) -> float:
         import keras
         from pyspark.ml import Pipeline
         from pyspark.ml.evaluation import MulticlassClassificationEvaluator
@@ -69,6 +70,7 @@ class Demo:
         train, test = digits.randomSplit([0.8, 0.2], seed=_SEED)
         model = _model(keras)
         pixels = [column for column in digits.columns if column.startswith("pixel")]
+        java = spark._jvm.System.getProperty("java.version")
         _say("Spark", f"{spark.version} on {self.master}, Java {java}")
         _say("Model", f"{model.count_params():,} parameters, Keras {keras.__version__} on {backend}")
         _say("Data", f"{train.count():,} digits to train with, {test.count():,} to test with")

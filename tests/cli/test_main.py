@@ -1,0 +1,79 @@
+import re
+import subprocess
+import sys
+
+import pytest
+
+import keraunos
+from keraunos.cli.main import main
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"keraunos {keraunos.__version__}\n"
+
+
+def test_help_of_the_demo_names_every_choice(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["demo", "--help"])
+    text = capsys.readouterr().out
+    for word in ("--workers", "--epochs", "--batch-size", "--save", "{jax,tensorflow,torch}", "averaging", "examples:"):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["train"], ["demo", "--workers", "0"], ["demo", "--exchange", "gossip"], ["demo", "--epochs", "x"]],
+)
+def test_wrong_usage_is_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage: keraunos" in capsys.readouterr().err
+
+
+def test_without_java_the_demo_says_what_to_install(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["demo"]) == 2
+    message = capsys.readouterr().err
+    assert "Java" in message
+    assert "openjdk-17-jre-headless" in message
+    assert str(tmp_path) in message
+
+
+def test_an_old_java_is_named(monkeypatch, tmp_path, capsys):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["demo"]) == 2
+    assert "Received: Java 11" in capsys.readouterr().err
+
+
+def test_a_path_that_exists_is_refused_before_training(tmp_path, capsys):
+    assert main(["demo", "--save", str(tmp_path)]) == 2
+    assert f"Received: '{tmp_path}'" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo(tmp_path):
+    saved = tmp_path / "digits"
+    done = subprocess.run(
+        [sys.executable, "-m", "keraunos.cli.main", "demo", "--save", str(saved)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    accuracy = re.search(r"Accuracy +(0\.\d+)", done.stdout)
+    assert accuracy
+    assert float(accuracy.group(1)) >= 0.95
+    same, total = re.search(r"New process +(\d+) of (\d+) predictions identical", done.stdout).groups()
+    assert same == total
+    assert int(total) > 300
+    assert (saved / "metadata").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["digits"]
