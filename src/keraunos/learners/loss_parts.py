@@ -9,6 +9,7 @@ is where it is noted: the rows, the unmasked elements, or the sum of the sample 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -132,8 +133,12 @@ def _joint_mask(y_pred: Any, values: Any) -> Any:
 
 
 def _mask_of(tensor: Any) -> Any:
-    # Keras keeps the mask of a tensor in this attribute and offers no public way to it.
-    return getattr(tensor, "_keras_mask", None)
+    # Keras offers no public way to the mask of a tensor; releases before 3.6 keep it in the attribute alone.
+    try:
+        masking = importlib.import_module("keras.src.backend.common.masking")
+    except ImportError:
+        return getattr(tensor, "_keras_mask", None)
+    return masking.get_keras_mask(tensor)
 
 
 def _part(
