@@ -18,7 +18,8 @@ def row_weights(column: str, block: Block, first_row: int) -> Weights:
     """A weight column as float32; a negative, infinite or NaN weight raises."""
     if isinstance(block, SparseRows) or block.ndim != 1:
         raise ColumnError(f"`weightCol` must be a column of single numbers. Received: arrays in column {column!r}.")
-    weights: Weights = block.astype(np.float32)
+    with np.errstate(over="ignore"):
+        weights: Weights = block.astype(np.float32)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         row = int(wrong[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -54,12 +54,12 @@ class ShardBuilder:
                 "`classWeight` needs exactly one label, whose classes it weighs. "
                 f"Received: {len(columns.labels)} labels. Use `weightCol` instead."
             )
-        extra = [Slot(None, (name,)) for name in (columns.weight, columns.validation) if name is not None]
         self._columns = columns
         self._class_weight = dict(class_weight or {})
-        self._reader = ArrowReader(
-            [*columns.features, *columns.labels, *extra], floatx=floatx, allow_nan=columns.allow_nan
-        )
+        self._reader = ArrowReader([*columns.features, *columns.labels], floatx=floatx, allow_nan=columns.allow_nan)
+        # A weight is float32 whatever the model computes in, so it is read as it is.
+        self._weight_reader = _scalar_reader(columns.weight)
+        self._validation_reader = _scalar_reader(columns.validation)
         self._hasher = RowHasher()
         self._spool = Spool(budget, spool_dir)
         self._slots = [ColumnStore(self._spool) for _ in (*columns.features, *columns.labels)]
@@ -84,14 +84,14 @@ class ShardBuilder:
         blocks = self._reader.read(batch)
         if self._reader.rows == first_row:
             return
-        extra = self._add_extra(blocks, first_row)
-        for store, block in zip(self._slots, blocks, strict=False):
+        extra = self._add_extra(batch, first_row)
+        for store, block in zip(self._slots, blocks, strict=True):
             store.append(block)
         if self._factors is not None:
             label = self._columns.labels[0]
             labels = as_dense(blocks[len(self._columns.features)])
             self._factors.append(class_factors(label.columns[0], labels, self._class_weight, first_row))
-        self._hashes.append(self._hasher.hash([*blocks[: len(self._slots)], *extra]))
+        self._hashes.append(self._hasher.hash([*blocks, *extra]))
 
     def build(self, *, seed: int, rank: int, validation_split: float = 0.0) -> Shard:
         """The shard of all rows added; nothing can be added after it."""
@@ -133,14 +133,16 @@ class ShardBuilder:
     ) -> None:
         self.close()
 
-    def _add_extra(self, blocks: Sequence[Block], first_row: int) -> list[Block]:
+    def _add_extra(self, batch: ArrowColumns, first_row: int) -> list[Block]:
         extra: list[Block] = []
         if self._weights is not None and self._columns.weight is not None:
-            weights = row_weights(self._columns.weight, blocks[len(self._slots)], first_row)
+            (block,) = self._weight_reader.read(batch)
+            weights = row_weights(self._columns.weight, block, first_row)
             self._weights.append(weights)
             extra.append(weights)
         if self._validation is not None and self._columns.validation is not None:
-            flags = is_validation(self._columns.validation, blocks[-1])
+            (block,) = self._validation_reader.read(batch)
+            flags = is_validation(self._columns.validation, block)
             self._validation.append(flags)
             extra.append(flags)
         return extra
@@ -241,6 +243,11 @@ class _Rows:
             return weights
         factors = self.factors[rows] if training else np.ones(len(rows), dtype=np.float32)
         return factors if weights is None else weights * factors
+
+
+def _scalar_reader(column: str | None) -> ArrowReader:
+    slots = [] if column is None else [Slot(None, (column,))]
+    return ArrowReader(slots, floatx="float64", allow_nan=True)
 
 
 def _chosen_for_validation(rows: int, fraction: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
