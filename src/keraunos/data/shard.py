@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from keraunos.batch import Array, Batch, BatchSpec
 from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
+from keraunos.data.label_range import check_classes
 from keraunos.data.row_hash import Hashes, RowHasher, canonical_order
 from keraunos.data.row_weights import class_factors, is_validation, row_weights
 from keraunos.data.sparse_rows import Block, Positions, as_dense
@@ -84,6 +85,8 @@ class ShardBuilder:
         blocks = self._reader.read(batch)
         if self._reader.rows == first_row:
             return
+        for slot, block in zip(self._columns.labels, blocks[len(self._columns.features) :], strict=True):
+            check_classes(slot, block, first_row)
         extra = self._add_extra(batch, first_row)
         for store, block in zip(self._slots, blocks, strict=True):
             store.append(block)

@@ -10,6 +10,7 @@ import functools
 import logging
 import os
 import re
+import sys
 import tempfile
 import threading
 import uuid
@@ -110,7 +111,10 @@ def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False
     if fresh:
         wanted["KERAUNOS_JOB"] = uuid.uuid4().hex
     with _environment_lock:
-        before = dict(context.environment)
+        before, python = dict(context.environment), context.pythonExec
+        if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            # On one machine the driver's own interpreter is the one that has the packages, activated or not.
+            context.pythonExec = sys.executable
         # What the user set for the executors stays.
         context.environment.update({name: value for name, value in wanted.items() if name not in before})
         try:
@@ -118,6 +122,7 @@ def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False
         finally:
             context.environment.clear()
             context.environment.update(before)
+            context.pythonExec = python
 
 
 class SparkJob:
@@ -205,8 +210,8 @@ def _translated(error: BaseException) -> BaseException:
     missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
     if missing:
         return ClusterError(
-            f"The executors cannot import {missing.group(1)!r}. Install the driver's packages on every executor, or ship "
-            "the environment with spark.archives and PYSPARK_PYTHON."
+            f"The executors cannot import {missing.group(1)!r}. Install the driver's packages on every executor, point "
+            "PYSPARK_PYTHON to the Python that has them, or ship an environment with spark.archives."
         )
     if "PYTHON_VERSION_MISMATCH" in text:
         return ClusterError(
