@@ -1,0 +1,219 @@
+"""What a Param accepts, and what it makes of it. Runs on the driver.
+
+Each function here returns a spark.ml type converter: it takes what a user wrote, returns a value that shares no
+mutable container with it, and raises a `JobError` that names the Param. Values are checked when they are set, so
+that the error points at the line that set them.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
+from keraunos.job.columns import Slot
+from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+
+Converter = Callable[[Any], Any]
+
+
+def whole_number(name: str, at_least: int | None = None) -> Converter:
+    """A whole number, numpy's included, no smaller than `at_least`."""
+
+    def convert(value: Any) -> int:
+        is_whole = isinstance(value, numbers.Integral) or (isinstance(value, float) and value.is_integer())
+        if isinstance(value, bool | np.bool_) or not is_whole or (at_least is not None and value < at_least):
+            bound = "" if at_least is None else f" of at least {at_least}"
+            raise JobError(f"`{name}` must be a whole number{bound}. Received: {value!r}.")
+        return int(value)
+
+    return convert
+
+
+def positive_number(name: str) -> Converter:
+    """A number above 0."""
+
+    def convert(value: Any) -> float:
+        if not _is_number(value) or not value > 0:
+            raise JobError(f"`{name}` must be a number above 0. Received: {value!r}.")
+        return float(value)
+
+    return convert
+
+
+def fraction(name: str) -> Converter:
+    """A number from 0 up to, not including, 1."""
+
+    def convert(value: Any) -> float:
+        if not _is_number(value) or not 0 <= value < 1:
+            raise JobError(f"`{name}` must be a fraction from 0 up to, not including, 1. Received: {value!r}.")
+        return float(value)
+
+    return convert
+
+
+def boolean(name: str) -> Converter:
+    """True or False."""
+
+    def convert(value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise JobError(f"`{name}` must be True or False. Received: {value!r}.")
+        return bool(value)
+
+    return convert
+
+
+def choice(name: str, known: Sequence[Any]) -> Converter:
+    """One of a few values."""
+
+    def convert(value: Any) -> Any:
+        for each in known:
+            if type(value) is type(each) and value == each:
+                return each
+        if all(isinstance(each, str) for each in known):
+            raise JobError(one_of(name, value, known))
+        raise JobError(f"`{name}` must be one of {', '.join(map(repr, known))}. Received: {value!r}.")
+
+    return convert
+
+
+def column_name(name: str) -> Converter:
+    """One column, or an empty string for none."""
+
+    def convert(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ColumnError(f"`{name}` must be the name of a column. Received: {value!r}.")
+        return value
+
+    return convert
+
+
+def columns(name: str) -> Converter:
+    """A column, a list of scalar columns, or a dict from model input or output name to either."""
+
+    def convert(value: Any) -> Any:
+        Slot.all_from(value, name)
+        if isinstance(value, Mapping):
+            return {str(key): _one_or_list(each) for key, each in value.items()}
+        return _one_or_list(value)
+
+    return convert
+
+
+def output_columns(name: str) -> Converter:
+    """A column, or a dict from model output name to column."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, Mapping) and value and all(isinstance(each, str) for each in value.values()):
+            return {str(key): each for key, each in value.items()}
+        raise ColumnError(
+            f"`{name}` must be a column name, or a dict from model output name to column name. Received: {value!r}."
+        )
+
+    return convert
+
+
+def keras_model(name: str) -> Converter:
+    """A Keras 3 model, kept as it is."""
+
+    def convert(value: Any) -> Any:
+        import keras
+
+        if not isinstance(value, keras.Model):
+            raise ModelError(
+                f"`{name}` must be a Keras 3 model (keras.Model). Received: {type(value)!r}. A model built with "
+                "tf.keras of TensorFlow 2.15 or older, or with tf_keras, has to be rebuilt with keras."
+            )
+        return value
+
+    return convert
+
+
+def exchange_plan(name: str) -> Converter:
+    """The name of a preset, or an `ExchangePlan`; JSON that a plan wrote is read back."""
+
+    def convert(value: Any) -> str | ExchangePlan:
+        if isinstance(value, ExchangePlan):
+            return value
+        if isinstance(value, Mapping):
+            return ExchangePlan.from_json(value)
+        if value not in PRESETS:
+            raise PlanError(one_of(name, value, PRESETS))
+        return str(value)
+
+    return convert
+
+
+def round_length(name: str) -> Converter:
+    """A number of steps, or 'epoch'."""
+    steps = whole_number(name, at_least=1)
+
+    def convert(value: Any) -> int | str:
+        if isinstance(value, str):
+            if value != "epoch":
+                raise JobError(
+                    f"`{name}` must be a whole number of steps of at least 1, or 'epoch'. Received: {value!r}."
+                )
+            return value
+        return int(steps(value))
+
+    return convert
+
+
+def class_weights(name: str) -> Converter:
+    """A dict from class to the factor on its rows; pairs, as JSON keeps them, do as well."""
+
+    def convert(value: Any) -> dict[int, float]:
+        try:
+            weights = {int(label): float(weight) for label, weight in dict(value).items()}
+        except (TypeError, ValueError):
+            weights = {}
+        if not weights or any(not weight >= 0 for weight in weights.values()):
+            raise JobError(
+                f"`{name}` must be a dict from class number to a factor of at least 0, such as {{0: 1.0, 1: 4.0}}. "
+                f"Received: {value!r}."
+            )
+        return weights
+
+    return convert
+
+
+def custom_objects(name: str) -> Converter:
+    """A dict from the name under which Keras saves a class or function to the class or function."""
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not all(callable(each) for each in value.values()):
+            raise JobError(
+                f"`{name}` must be a dict from name to class or function, such as {{'MyLayer': MyLayer}}. "
+                f"Received: {value!r}."
+            )
+        return {str(key): each for key, each in value.items()}
+
+    return convert
+
+
+def callback_list(name: str) -> Converter:
+    """A list of Keras callbacks, the objects themselves kept."""
+
+    def convert(value: Any) -> list[Any]:
+        import keras
+
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(each, keras.callbacks.Callback) for each in items):
+            raise JobError(f"`{name}` must be a list of Keras callbacks. Received: {value!r}.")
+        return items
+
+    return convert
+
+
+def _one_or_list(value: Any) -> Any:
+    return value if isinstance(value, str) else list(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

@@ -1,0 +1,164 @@
+"""Rows in, predictions out. Runs on workers, inside the Arrow function that `transform` puts into a query.
+
+The model is loaded once in a Python worker and kept for the next tasks. Rows are regrouped across Arrow batches so
+that the model is compiled for one shape only. A row with a null gets a null prediction.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from keraunos.batch import Array, Arrays
+from keraunos.data.arrow_batches import ArrowReader
+from keraunos.data.regroup import arrays_rows, regroup
+from keraunos.errors import DataError
+from keraunos.job.columns import Slot
+from keraunos.job.training_job import ModelSource
+from keraunos.learners.learner import Learner
+from keraunos.learners.registry import load_learner
+from keraunos.ml.rendering import Rendering
+from keraunos.ml.signature import Port, fits
+
+_KEPT_MODELS = 3
+_models: collections.OrderedDict[str, Learner] = collections.OrderedDict()
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What a worker must know besides the model's archive; `key` names the model in the worker's cache."""
+
+    key: str
+    backend: str
+    floatx: str
+    slots: tuple[Slot, ...]
+    columns: tuple[str, ...]
+    inputs: tuple[Port, ...]
+    batch_rows: int
+    rendering: Rendering
+
+
+def predictions(
+    batches: Iterable[Any], serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]
+) -> Iterator[Any]:
+    """A struct of predictions for every row, in the rows' order.
+
+    Args:
+        batches: for each Arrow batch its columns, in the order of `serving.columns`.
+        serving: what to do.
+        archive: gives the model's archive; called only where the model is not yet here.
+        custom_objects: custom code that the archive needs.
+    """
+    reader = ArrowReader(serving.slots, floatx=serving.floatx)
+    gaps = _Gaps()
+
+    def complete_rows() -> Iterator[Arrays]:
+        for columns in batches:
+            inputs, incomplete = reader.serve(dict(zip(serving.columns, columns, strict=True)))
+            gaps.expect(incomplete)
+            if arrays_rows(inputs):
+                _check_shapes(serving, inputs)
+                yield inputs
+
+    empty = None
+    for inputs in regroup(complete_rows(), serving.batch_rows):
+        learner = _learner(serving, archive, custom_objects)
+        rows = arrays_rows(inputs)
+        outputs = learner.predict(_padded(inputs, serving.batch_rows))
+        rendered = _struct(serving.rendering.arrays(_first(outputs, rows)))
+        empty = rendered.slice(0, 0)
+        yield gaps.fill(rendered)
+    trailing = gaps.rest()
+    if trailing:
+        yield pa.nulls(trailing, _arrow_type(serving) if empty is None else empty.type)
+
+
+def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]) -> Learner:
+    if serving.key not in _models:
+        source = ModelSource(archive(), serving.backend, serving.floatx)
+        while len(_models) >= _KEPT_MODELS:
+            _models.popitem(last=False)
+        _models[serving.key] = load_learner(source, custom_objects)
+    _models.move_to_end(serving.key)
+    return _models[serving.key]
+
+
+class _Gaps:
+    """Puts nulls back where rows were left out; outputs come later than the rows, and in other portions."""
+
+    def __init__(self) -> None:
+        self._incomplete: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+    def expect(self, incomplete: npt.NDArray[np.bool_]) -> None:
+        """More rows came in; those marked have no output."""
+        self._incomplete = np.concatenate([self._incomplete, incomplete])
+
+    def fill(self, outputs: Any) -> Any:
+        """The outputs of the next complete rows with nulls between them."""
+        count = len(outputs)
+        if not self._incomplete[:count].any():
+            self._incomplete = self._incomplete[count:]
+            return outputs
+        end = int(np.flatnonzero(~self._incomplete)[count - 1]) + 1
+        incomplete, self._incomplete = self._incomplete[:end], self._incomplete[end:]
+        return outputs.take(pa.array(np.cumsum(~incomplete) - 1, mask=incomplete))
+
+    def rest(self) -> int:
+        """The rows behind the last complete one."""
+        return len(self._incomplete)
+
+
+def _check_shapes(serving: Serving, inputs: Arrays) -> None:
+    for slot in serving.slots:
+        port = _port_of(slot, serving.inputs)
+        array = inputs[slot.name] if isinstance(inputs, dict) and slot.name is not None else inputs
+        if port is None or isinstance(array, dict):
+            continue
+        if not fits(array.shape[1:], port.shape):
+            raise DataError(
+                f"Column {', '.join(map(repr, slot.columns))} does not fit the model's input {port.name!r}. Expected "
+                f"rows of shape {port.shape}. Received: rows of shape {array.shape[1:]}."
+            )
+
+
+def _port_of(slot: Slot, ports: tuple[Port, ...]) -> Port | None:
+    if slot.name is None:
+        return ports[0] if len(ports) == 1 else None
+    return next((port for port in ports if port.name == slot.name), None)
+
+
+def _padded(inputs: Arrays, rows: int) -> Arrays:
+    if isinstance(inputs, dict):
+        return {name: _pad(array, rows) for name, array in inputs.items()}
+    return _pad(inputs, rows)
+
+
+def _pad(array: Array, rows: int) -> Array:
+    if len(array) == rows:
+        return array
+    # The last row again, which the model is known to accept; zeros might be outside of what a lookup has.
+    return np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
+
+
+def _first(outputs: Arrays, rows: int) -> Arrays:
+    if isinstance(outputs, dict):
+        return {name: array[:rows] for name, array in outputs.items()}
+    return outputs[:rows]
+
+
+def _struct(arrays: Mapping[str, Any]) -> Any:
+    return pa.StructArray.from_arrays(list(arrays.values()), names=[f"f{i}" for i in range(len(arrays))])
+
+
+def _arrow_type(serving: Serving) -> Any:
+    """The type of the struct where there was no output to take it from."""
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructType
+
+    return to_arrow_type(StructType(serving.rendering.spark_fields()))

@@ -1,0 +1,233 @@
+"""The Params that estimators and fitted models share: columns and serving. Runs on the driver.
+
+A mixin declares one Param with the text a user reads in `explainParams()`, its getter and its setter. An optional
+Param that was not set reads as `None`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pyspark.ml.param import Param, Params
+
+from keraunos.job.columns import ColumnsArgument
+from keraunos.job.training_job import BACKENDS
+from keraunos.ml import conversion
+
+Columns = ColumnsArgument
+
+
+class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
+    """Keyword-only Params: what the constructor and `setParams` of every estimator and model do."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = cls._signature()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(**self._all_defaults())
+
+    def setParams(self, **params: Any) -> Self:
+        """Set any of the Params by name; `None` leaves one as it is."""
+        for name in params:
+            if not self.hasParam(name):
+                close = difflib.get_close_matches(name, [param.name for param in self.params], n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"{type(self).__name__} has no Param {name!r}.{hint} See explainParams().")
+        self._set(**{name: value for name, value in params.items() if value is not None})
+        return self
+
+    def hasParam(self, paramName: str) -> bool:
+        """Whether there is a Param of this name."""
+        # Asked of the class: the `model` of a fitted model is a property that would be loaded by looking at it.
+        return isinstance(getattr(type(self), paramName, None), Param)
+
+    def _get(self, name: str) -> Any:
+        param = self.getParam(name)
+        return self.getOrDefault(param) if self.isDefined(param) else None
+
+    @classmethod
+    def _all_defaults(cls) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            merged.update(vars(base).get("_DEFAULTS", {}))
+        return merged
+
+    @classmethod
+    def _signature(cls) -> inspect.Signature:
+        """One keyword for each Param where the constructor takes them all, as notebooks and `help` show it."""
+        written = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if [each.kind for each in written] != [inspect.Parameter.VAR_KEYWORD]:
+            return inspect.Signature(written)
+        defaults = cls._all_defaults()
+        names = [name for name in dir(cls) if isinstance(getattr(cls, name, None), Param)]
+        return inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name)) for name in names]
+        )
+
+
+def param(name: str, doc: str, converter: conversion.Converter) -> Any:
+    """A Param as a class attribute."""
+    return Param(Params._dummy(), name, doc, typeConverter=converter)
+
+
+class HasFeaturesCol(Settings):
+    """Where a model's inputs come from."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"featuresCol": "features"}
+
+    featuresCol = param(
+        "featuresCol",
+        "What the model reads: a column of numbers, arrays or vectors; a list of columns with one number each, which "
+        "become one input; or, for a model with several inputs, a dict from input name to either.",
+        conversion.columns("featuresCol"),
+    )
+
+    def getFeaturesCol(self) -> Columns:
+        """The column, list of columns or dict that feeds the model."""
+        value: Columns = conversion.columns("featuresCol")(self._get("featuresCol"))
+        return value
+
+    def setFeaturesCol(self, value: Columns) -> Self:
+        """Set the column, list of columns or dict that feeds the model."""
+        return self.setParams(featuresCol=value)
+
+
+class HasPredictionCol(Settings):
+    """Where a single prediction goes."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"predictionCol": "prediction"}
+
+    predictionCol = param(
+        "predictionCol",
+        "The column that `transform` adds with the prediction, a double. Empty: no such column.",
+        conversion.column_name("predictionCol"),
+    )
+
+    def getPredictionCol(self) -> str:
+        """The column of the prediction."""
+        return str(self._get("predictionCol"))
+
+    def setPredictionCol(self, value: str) -> Self:
+        """Set the column of the prediction."""
+        return self.setParams(predictionCol=value)
+
+
+class HasPredictionCols(Settings):
+    """Where the outputs of any model go."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"predictionCol": "prediction"}
+
+    predictionCol = param(
+        "predictionCol",
+        "The column that `transform` adds with the model's output, a number or an array as the model gives it. A "
+        "model with several outputs fills <predictionCol>_<output name> for each, or what a dict from output name to "
+        "column says; outputs that the dict leaves out are dropped.",
+        conversion.output_columns("predictionCol"),
+    )
+
+    def getPredictionCol(self) -> str | dict[str, str]:
+        """The column of the output, or a dict from output name to column."""
+        value: str | dict[str, str] = conversion.output_columns("predictionCol")(self._get("predictionCol"))
+        return value
+
+    def setPredictionCol(self, value: str | Mapping[str, str]) -> Self:
+        """Set the column of the output, or a dict from output name to column."""
+        return self.setParams(predictionCol=value)
+
+
+class HasProbabilityCol(Settings):
+    """Where class probabilities go."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"probabilityCol": "probability"}
+
+    probabilityCol = param(
+        "probabilityCol",
+        "The column that `transform` adds with a vector of each class's probability. Empty: no such column.",
+        conversion.column_name("probabilityCol"),
+    )
+
+    def getProbabilityCol(self) -> str:
+        """The column of the class probabilities."""
+        return str(self._get("probabilityCol"))
+
+    def setProbabilityCol(self, value: str) -> Self:
+        """Set the column of the class probabilities."""
+        return self.setParams(probabilityCol=value)
+
+
+class HasRawPredictionCol(Settings):
+    """Where a classifier's raw scores go."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"rawPredictionCol": "rawPrediction"}
+
+    rawPredictionCol = param(
+        "rawPredictionCol",
+        "The column that `transform` adds with a vector of each class's score: the logits of a model trained with "
+        "from_logits=True, otherwise the probabilities. Spark's BinaryClassificationEvaluator reads it. Empty: no "
+        "such column.",
+        conversion.column_name("rawPredictionCol"),
+    )
+
+    def getRawPredictionCol(self) -> str:
+        """The column of the raw scores."""
+        return str(self._get("rawPredictionCol"))
+
+    def setRawPredictionCol(self, value: str) -> Self:
+        """Set the column of the raw scores."""
+        return self.setParams(rawPredictionCol=value)
+
+
+class HasServing(HasFeaturesCol):
+    """How a model runs wherever it runs: on which framework, with which custom code, in what portions."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inferenceBatchSize": 1024}
+
+    backend = param(
+        "backend",
+        "The framework that runs the model: 'jax', 'tensorflow' or 'torch'. Not set: the Keras backend of the driver.",
+        conversion.choice("backend", BACKENDS),
+    )
+    customObjects = param(
+        "customObjects",
+        "Custom layers, losses, metrics or functions of the model that workers cannot import, such as classes "
+        "defined in a notebook, as a dict from name to class or function.",
+        conversion.custom_objects("customObjects"),
+    )
+    inferenceBatchSize = param(
+        "inferenceBatchSize",
+        "Rows that `transform` gives to the model at once. The model is compiled once for this many rows and the "
+        "last rows of a partition are padded to it: choose a small number for large models and small partitions.",
+        conversion.whole_number("inferenceBatchSize", at_least=1),
+    )
+
+    def getBackend(self) -> str | None:
+        """The framework that runs the model; `None` stands for the driver's."""
+        value = self._get("backend")
+        return None if value is None else str(value)
+
+    def setBackend(self, value: str) -> Self:
+        """Set the framework that runs the model."""
+        return self.setParams(backend=value)
+
+    def getCustomObjects(self) -> dict[str, Any]:
+        """The custom classes and functions of the model, by name."""
+        return dict(self._get("customObjects") or {})
+
+    def setCustomObjects(self, value: Mapping[str, Any]) -> Self:
+        """Set the custom classes and functions of the model, by name."""
+        return self.setParams(customObjects=value)
+
+    def getInferenceBatchSize(self) -> int:
+        """Rows that `transform` gives to the model at once."""
+        return int(self._get("inferenceBatchSize"))
+
+    def setInferenceBatchSize(self, value: int) -> Self:
+        """Set the rows that `transform` gives to the model at once."""
+        return self.setParams(inferenceBatchSize=value)

@@ -1,0 +1,150 @@
+"""From an estimator's Params and a schema to a training job. Runs on the driver, before any task.
+
+Everything that can be wrong and that no row is needed to see is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import BooleanType, NumericType
+
+from keraunos.errors import JobError, ModelError
+from keraunos.job.columns import Columns
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.schedule import Schedule
+from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.ml import fitting
+from keraunos.ml.custom_code import check_archive
+from keraunos.ml.schema import SlotSpec, find_slots, scalar_column
+from keraunos.ml.signature import Signature
+from keraunos.ml.training_params import TrainingParams
+
+FirstRow = Callable[[], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job, and what the model that comes out of it takes and gives."""
+
+    job: TrainingJob
+    signature: Signature
+    model: Any
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The columns of a job and what the schema says of them."""
+
+    columns: Columns
+    features: tuple[SlotSpec, ...]
+    labels: tuple[SlotSpec, ...]
+
+
+def prepare(
+    params: TrainingParams,
+    schema: Any,
+    *,
+    workers: int,
+    first_row: FirstRow,
+    case_sensitive: bool = False,
+    check: Callable[[Any, Signature], None] | None = None,
+) -> Prepared:
+    """The job that the Params describe, for rows of this schema.
+
+    Args:
+        params: an estimator.
+        schema: the DataFrame's.
+        workers: how many workers to use where `numWorkers` does not say.
+        first_row: gives the first row as a mapping, or `None`; called only for an unbuilt model whose input has a
+            length that the schema does not tell.
+        case_sensitive: whether column names differ by case.
+        check: what a kind of estimator asks of a model and its signature besides.
+    """
+    import keras
+
+    from keraunos.learners.keras_archive import to_archive
+
+    model = _trainable(params)
+    exchange = exchange_of(params)
+    read = _columns(params, schema, case_sensitive=case_sensitive)
+    custom = params.getCustomObjects()
+    with keras.saving.custom_object_scope(custom):
+        model, signature = fitting.built(model, read.columns.features, read.features, first_row)
+    fitting.check_inputs(read.columns.features, read.features, signature)
+    if check is not None:
+        check(model, signature)
+    fitting.check_labels(model, read.columns.labels, read.labels, signature)
+    archive = to_archive(model, custom)
+    check_archive(archive, custom)
+    job = TrainingJob(
+        model=ModelSource(archive, params.getBackend() or keras.config.backend(), keras.config.floatx()),
+        columns=read.columns,
+        schedule=_schedule(params),
+        exchange=exchange,
+        workers=params.getNumWorkers() or workers,
+        memory_budget=params.getMemoryBudget(),
+    )
+    return Prepared(job, signature, model)
+
+
+def exchange_of(params: TrainingParams) -> ExchangePlan:
+    """The plan that `exchange` and `every` describe together."""
+    exchange = params.getExchange()
+    plan = exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange)
+    return plan.refined(every=params.getEvery())
+
+
+def _trainable(params: TrainingParams) -> Any:
+    from keraunos.learners.keras_archive import check_trainable
+    from keraunos.learners.keras_variables import has_schedule
+
+    model = params.getModel()
+    if model is None:
+        raise ModelError(
+            f"`model` must be set before `fit`. Expected a compiled Keras model. Received: None. Write "
+            f"{type(params).__name__}(model=..., ...)."
+        )
+    check_trainable(model)
+    if params.getLearningRate() is not None and has_schedule(model):
+        raise JobError(
+            f"`learningRate` cannot replace a schedule. Expected a model compiled with a number as learning rate. "
+            f"Received: learningRate={params.getLearningRate()!r} for an optimizer whose rate is a schedule. Leave "
+            "`learningRate` unset, or compile the model with a number."
+        )
+    return model
+
+
+def _columns(params: TrainingParams, schema: Any, *, case_sensitive: bool) -> _Read:
+    validation = params.getValidationIndicatorCol()
+    if validation is not None and params.getValidationSplit() > 0:
+        raise JobError(
+            "`validationIndicatorCol` and `validationSplit` both say which rows to validate on. Expected one of them. "
+            f"Received: {validation!r} and {params.getValidationSplit()!r}. Leave one unset."
+        )
+    features, feature_specs = find_slots(schema, params.getFeaturesCol(), "featuresCol", case_sensitive=case_sensitive)
+    labels, label_specs = find_slots(schema, params.getLabelCol(), "labelCol", case_sensitive=case_sensitive)
+    weight = params.getWeightCol()
+    if weight is not None:
+        what = "a column of numbers"
+        weight = scalar_column(schema, weight, "weightCol", NumericType, what, case_sensitive=case_sensitive)
+    if validation is not None:
+        what = "a boolean column"
+        validation = scalar_column(
+            schema, validation, "validationIndicatorCol", BooleanType, what, case_sensitive=case_sensitive
+        )
+    return _Read(Columns(features, labels, weight, validation, params.getAllowNaN()), feature_specs, label_specs)
+
+
+def _schedule(params: TrainingParams) -> Schedule:
+    return Schedule(
+        epochs=params.getEpochs(),
+        batch_size=params.getBatchSize(),
+        seed=params.getSeed(),
+        shuffle=params.getShuffle(),
+        validation_split=params.getValidationSplit(),
+        learning_rate=params.getLearningRate(),
+        class_weight=params.getClassWeight(),
+    )

@@ -1,0 +1,152 @@
+"""What a DataFrame's schema says about the columns a model reads. Runs on the driver.
+
+Whatever is wrong with a column and can be seen without looking at a row is found here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NumericType,
+    ShortType,
+    StructField,
+    StructType,
+    UserDefinedType,
+)
+
+from keraunos.errors import ColumnError
+from keraunos.job.columns import ColumnsArgument, Slot
+from keraunos.ml.signature import Shape
+
+ACCEPTED = "a number, a boolean, a decimal, an array of these (also nested), or a vector"
+
+_WHOLE_NUMBERS = {ByteType: "int8", ShortType: "int16", IntegerType: "int32", LongType: "int64"}
+
+
+@dataclass(frozen=True)
+class SlotSpec:
+    """What is known of the rows of a slot: the shape, with `None` for lengths that only rows tell, and the type."""
+
+    shape: Shape
+    dtype: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether every length is known."""
+        return None not in self.shape
+
+
+def find_field(schema: Any, name: str, parameter: str, *, case_sensitive: bool = False) -> Any:
+    """The field that Spark would find under this name."""
+    for field in schema.fields:
+        if field.name == name:
+            return field
+    if not case_sensitive:
+        for field in schema.fields:
+            if field.name.lower() == name.lower():
+                return field
+    names = [field.name for field in schema.fields]
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ColumnError(
+        f"`{parameter}` names a column that the DataFrame does not have. Expected one of "
+        f"{', '.join(map(repr, names))}. Received: {name!r}.{hint}"
+    )
+
+
+def find_slots(
+    schema: Any, argument: ColumnsArgument, parameter: str, *, case_sensitive: bool = False
+) -> tuple[tuple[Slot, ...], tuple[SlotSpec, ...]]:
+    """The slots of a `featuresCol` or `labelCol`, with the columns' own spelling, and what is known of each."""
+    slots = []
+    specs = []
+    for slot in Slot.all_from(argument, parameter):
+        fields = [find_field(schema, name, parameter, case_sensitive=case_sensitive) for name in slot.columns]
+        slots.append(Slot(slot.name, tuple(field.name for field in fields), slot.stacked))
+        specs.append(_stacked_spec(fields, parameter) if slot.stacked else column_spec(fields[0], parameter))
+    return tuple(slots), tuple(specs)
+
+
+def column_spec(field: Any, parameter: str) -> SlotSpec:
+    """What is known of the rows of one column."""
+    if is_vector(field.dataType):
+        return SlotSpec((_vector_size(field),), "float64")
+    depth = 0
+    leaf = field.dataType
+    while isinstance(leaf, ArrayType):
+        leaf = leaf.elementType
+        depth += 1
+    if not isinstance(leaf, NumericType | BooleanType):
+        raise ColumnError(
+            f"`{parameter}` names column {field.name!r}, which has a type that no model reads. Expected {ACCEPTED}. "
+            f"Received: {field.dataType.simpleString()}.{_advice(leaf)}"
+        )
+    return SlotSpec((None,) * depth, _dtype(leaf))
+
+
+def scalar_column(schema: Any, name: str, parameter: str, kind: Any, what: str, *, case_sensitive: bool = False) -> str:
+    """The spelling of a column that must hold one value of a certain kind a row."""
+    field = find_field(schema, name, parameter, case_sensitive=case_sensitive)
+    if not isinstance(field.dataType, kind):
+        raise ColumnError(
+            f"`{parameter}` must name {what}. Received: {field.name!r} of type {field.dataType.simpleString()}."
+        )
+    return str(field.name)
+
+
+def is_vector(data_type: DataType) -> bool:
+    """Whether this is a spark.ml or mllib vector."""
+    return isinstance(data_type, UserDefinedType) and data_type.simpleString() == "vector"
+
+
+def names_of(schema: StructType) -> list[str]:
+    """The names of all columns."""
+    return [field.name for field in schema.fields]
+
+
+def _stacked_spec(fields: Sequence[StructField], parameter: str) -> SlotSpec:
+    dtypes = []
+    for field in fields:
+        spec = column_spec(field, parameter)
+        if spec.shape != ():
+            raise ColumnError(
+                f"`{parameter}` lists columns that are stacked into one input, so each must hold one number a row. "
+                f"Received: {field.name!r} of type {field.dataType.simpleString()}. Give an array or vector column on "
+                "its own, or put the columns together with VectorAssembler."
+            )
+        dtypes.append(spec.dtype)
+    whole = set(dtypes) <= {*_WHOLE_NUMBERS.values(), "bool"}
+    return SlotSpec((len(fields),), dtypes[0] if len(set(dtypes)) == 1 else "int64" if whole else "float64")
+
+
+def _vector_size(field: Any) -> int | None:
+    attributes = (field.metadata or {}).get("ml_attr", {})
+    size = attributes.get("num_attrs")
+    if size is None and "attrs" in attributes:
+        size = sum(len(group) for group in attributes["attrs"].values())
+    return int(size) if size else None
+
+
+def _dtype(leaf: Any) -> str:
+    if isinstance(leaf, BooleanType):
+        return "bool"
+    if isinstance(leaf, DecimalType):
+        return "float64"
+    return _WHOLE_NUMBERS.get(type(leaf), "float64")
+
+
+def _advice(leaf: Any) -> str:
+    if leaf.typeName() == "string":
+        return " Encode strings first, for instance with StringIndexer."
+    return " Cast or encode the column first."

@@ -1,0 +1,317 @@
+"""The Params that only estimators have: what to train, on what, for how long and how. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, TypedDict
+
+from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+from keraunos.ml import conversion
+from keraunos.ml.params import Columns, HasServing, Settings, param
+
+VERBOSITIES = ("auto", 0, 1, 2)
+
+
+class HasModel(Settings):
+    """What is trained."""
+
+    model = param(
+        "model",
+        "The compiled Keras model to train. `fit` works on a copy and leaves this one as it is.",
+        conversion.keras_model("model"),
+    )
+
+    def getModel(self) -> Any:
+        """The Keras model to train."""
+        return self._get("model")
+
+    def setModel(self, value: Any) -> Self:
+        """Set the Keras model to train."""
+        return self.setParams(model=value)
+
+
+class HasTrainingColumns(Settings):
+    """Which further columns a fit reads."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"allowNaN": False, "labelCol": "label", "validationSplit": 0.0}
+
+    labelCol = param(
+        "labelCol",
+        "What the model should learn to give: a column of numbers, arrays or vectors; a list of columns with one "
+        "number each; or, for a model with several outputs, a dict from output name to either.",
+        conversion.columns("labelCol"),
+    )
+    weightCol = param(
+        "weightCol",
+        "A column with the weight of each row in the loss and in weighted metrics. Not set or empty: all rows weigh 1.",
+        conversion.column_name("weightCol"),
+    )
+    validationIndicatorCol = param(
+        "validationIndicatorCol",
+        "A boolean column that is true for rows to validate on instead of training on them.",
+        conversion.column_name("validationIndicatorCol"),
+    )
+    validationSplit = param(
+        "validationSplit",
+        "The fraction of the rows, chosen at random by `seed`, to validate on instead of training on them.",
+        conversion.fraction("validationSplit"),
+    )
+    allowNaN = param(
+        "allowNaN",
+        "Whether features may hold NaN, for models that handle it. Otherwise NaN ends the fit with an error.",
+        conversion.boolean("allowNaN"),
+    )
+
+    def getLabelCol(self) -> Columns:
+        """The column, list of columns or dict that the model learns."""
+        value: Columns = conversion.columns("labelCol")(self._get("labelCol"))
+        return value
+
+    def setLabelCol(self, value: Columns) -> Self:
+        """Set the column, list of columns or dict that the model learns."""
+        return self.setParams(labelCol=value)
+
+    def getWeightCol(self) -> str | None:
+        """The column of the rows' weights."""
+        return str(self._get("weightCol") or "") or None
+
+    def setWeightCol(self, value: str) -> Self:
+        """Set the column of the rows' weights."""
+        return self.setParams(weightCol=value)
+
+    def getValidationIndicatorCol(self) -> str | None:
+        """The column that marks rows to validate on."""
+        return str(self._get("validationIndicatorCol") or "") or None
+
+    def setValidationIndicatorCol(self, value: str) -> Self:
+        """Set the column that marks rows to validate on."""
+        return self.setParams(validationIndicatorCol=value)
+
+    def getValidationSplit(self) -> float:
+        """The fraction of the rows to validate on."""
+        return float(self._get("validationSplit"))
+
+    def setValidationSplit(self, value: float) -> Self:
+        """Set the fraction of the rows to validate on."""
+        return self.setParams(validationSplit=value)
+
+    def getAllowNaN(self) -> bool:
+        """Whether features may hold NaN."""
+        return bool(self._get("allowNaN"))
+
+    def setAllowNaN(self, value: bool) -> Self:
+        """Set whether features may hold NaN."""
+        return self.setParams(allowNaN=value)
+
+
+class HasSchedule(Settings):
+    """How long, in what portions and in what order a fit trains."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"batchSize": 32, "epochs": 1, "seed": 0, "shuffle": True}
+
+    epochs = param(
+        "epochs",
+        "How often the training passes over all rows. A callback may end it earlier.",
+        conversion.whole_number("epochs", at_least=1),
+    )
+    batchSize = param(
+        "batchSize",
+        "Rows per worker per step. With n workers a step of the default exchange covers n times as many rows.",
+        conversion.whole_number("batchSize", at_least=1),
+    )
+    learningRate = param(
+        "learningRate",
+        "The learning rate to use instead of the one the model was compiled with. Refused where that is a schedule.",
+        conversion.positive_number("learningRate"),
+    )
+    classWeight = param(
+        "classWeight",
+        "A dict from class number to the factor on the weight of its rows, to balance rare classes. Multiplied with "
+        "`weightCol` where both are given.",
+        conversion.class_weights("classWeight"),
+    )
+    seed = param(
+        "seed",
+        "The random seed of the rows' order, of the validation split and of random layers such as dropout.",
+        conversion.whole_number("seed"),
+    )
+    shuffle = param(
+        "shuffle",
+        "Whether each epoch sees the rows in a new order.",
+        conversion.boolean("shuffle"),
+    )
+
+    def getEpochs(self) -> int:
+        """How often the training passes over all rows."""
+        return int(self._get("epochs"))
+
+    def setEpochs(self, value: int) -> Self:
+        """Set how often the training passes over all rows."""
+        return self.setParams(epochs=value)
+
+    def getBatchSize(self) -> int:
+        """Rows per worker per step."""
+        return int(self._get("batchSize"))
+
+    def setBatchSize(self, value: int) -> Self:
+        """Set the rows per worker per step."""
+        return self.setParams(batchSize=value)
+
+    def getLearningRate(self) -> float | None:
+        """The learning rate over the compiled one."""
+        value = self._get("learningRate")
+        return None if value is None else float(value)
+
+    def setLearningRate(self, value: float) -> Self:
+        """Set the learning rate over the compiled one."""
+        return self.setParams(learningRate=value)
+
+    def getClassWeight(self) -> dict[int, float]:
+        """The factor on each class's rows; empty where there is none."""
+        return dict(self._get("classWeight") or {})
+
+    def setClassWeight(self, value: Mapping[int, float]) -> Self:
+        """Set the factor on each class's rows."""
+        return self.setParams(classWeight=value)
+
+    def getSeed(self) -> int:
+        """The random seed."""
+        return int(self._get("seed"))
+
+    def setSeed(self, value: int) -> Self:
+        """Set the random seed."""
+        return self.setParams(seed=value)
+
+    def getShuffle(self) -> bool:
+        """Whether each epoch sees the rows in a new order."""
+        return bool(self._get("shuffle"))
+
+    def setShuffle(self, value: bool) -> Self:
+        """Set whether each epoch sees the rows in a new order."""
+        return self.setParams(shuffle=value)
+
+
+class HasCluster(Settings):
+    """How many workers train, how they share parameters, and what a user sees of it."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "verbose": "auto"}
+
+    numWorkers = param(
+        "numWorkers",
+        "How many Spark tasks train together. Not set: all task slots that the cluster has.",
+        conversion.whole_number("numWorkers", at_least=1),
+    )
+    exchange = param(
+        "exchange",
+        "How workers share what they learn: 'allreduce' (the mean gradient at every step: the same result as one "
+        "process with the whole batch), 'averaging' (each trains alone for some steps, then their changes are "
+        "averaged: faster), 'downpour' (changes are sent without waiting for anybody), or an ExchangePlan.",
+        conversion.exchange_plan("exchange"),
+    )
+    every = param(
+        "every",
+        "After how many steps workers share, or 'epoch', over what `exchange` brings along: "
+        + ", ".join(f"{name} {plan.every}" for name, plan in PRESETS.items())
+        + ".",
+        conversion.round_length("every"),
+    )
+    memoryBudget = param(
+        "memoryBudget",
+        "Bytes of rows that a worker keeps in memory; what is beyond goes to Spark's local directory on disk. Not "
+        "set: derived from the memory that the executor has.",
+        conversion.whole_number("memoryBudget", at_least=1),
+    )
+    callbacks = param(
+        "callbacks",
+        "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",
+        conversion.callback_list("callbacks"),
+    )
+    verbose = param(
+        "verbose",
+        "What a fit shows: 0 nothing, 1 a progress bar, 2 a line for each epoch, 'auto' what suits the terminal.",
+        conversion.choice("verbose", VERBOSITIES),
+    )
+
+    def getNumWorkers(self) -> int | None:
+        """How many Spark tasks train together; `None` stands for all slots."""
+        value = self._get("numWorkers")
+        return None if value is None else int(value)
+
+    def setNumWorkers(self, value: int) -> Self:
+        """Set how many Spark tasks train together."""
+        return self.setParams(numWorkers=value)
+
+    def getExchange(self) -> str | ExchangePlan:
+        """How workers share what they learn."""
+        value: str | ExchangePlan = self._get("exchange")
+        return value
+
+    def setExchange(self, value: str | ExchangePlan) -> Self:
+        """Set how workers share what they learn."""
+        return self.setParams(exchange=value)
+
+    def getEvery(self) -> int | str | None:
+        """After how many steps workers share; `None` stands for what `exchange` brings along."""
+        value: int | str | None = self._get("every")
+        return value
+
+    def setEvery(self, value: int | str) -> Self:
+        """Set after how many steps workers share."""
+        return self.setParams(every=value)
+
+    def getMemoryBudget(self) -> int | None:
+        """Bytes of rows that a worker keeps in memory."""
+        value = self._get("memoryBudget")
+        return None if value is None else int(value)
+
+    def setMemoryBudget(self, value: int) -> Self:
+        """Set the bytes of rows that a worker keeps in memory."""
+        return self.setParams(memoryBudget=value)
+
+    def getCallbacks(self) -> list[Any]:
+        """The Keras callbacks that follow the fit."""
+        return list(self._get("callbacks") or [])
+
+    def setCallbacks(self, value: Sequence[Any]) -> Self:
+        """Set the Keras callbacks that follow the fit."""
+        return self.setParams(callbacks=value)
+
+    def getVerbose(self) -> int | str:
+        """What a fit shows."""
+        value: int | str = self._get("verbose")
+        return value
+
+    def setVerbose(self, value: int | str) -> Self:
+        """Set what a fit shows."""
+        return self.setParams(verbose=value)
+
+
+class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasCluster, HasServing):
+    """Every Param that the estimators share."""
+
+
+class TrainingOptions(TypedDict, total=False):
+    """The same Params as keywords of a constructor, for editors and type checkers."""
+
+    allowNaN: bool
+    backend: str | None
+    batchSize: int
+    callbacks: Sequence[Any] | None
+    classWeight: Mapping[int, float] | None
+    customObjects: Mapping[str, Any] | None
+    epochs: int
+    every: int | str | None
+    exchange: str | ExchangePlan
+    featuresCol: Columns
+    inferenceBatchSize: int
+    labelCol: Columns
+    learningRate: float | None
+    memoryBudget: int | None
+    model: Any
+    numWorkers: int | None
+    seed: int
+    shuffle: bool
+    validationIndicatorCol: str | None
+    validationSplit: float
+    verbose: int | str
+    weightCol: str | None

@@ -1,0 +1,33 @@
+"""What Spark tests share: one local session for the whole run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One small local Spark; the tests of the whole run share it."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("keraunos-tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-Dlog4j2.level=error")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
