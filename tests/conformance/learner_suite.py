@@ -7,7 +7,6 @@ Keras model, stepped in the same process, is the judge.
 import keras
 import numpy as np
 import pytest
-from tests.conformance import learner_models as models
 
 from keraunos.batch import Batch, BatchSpec
 from keraunos.errors import ModelError
@@ -16,6 +15,7 @@ from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import read_vector
 from keraunos.learners.metric_states import MetricReader
 from keraunos.learners.registry import load_learner
+from tests.conformance import learner_models as models
 
 
 class LearnerSuite:

@@ -6,7 +6,7 @@ import pytest
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-from tests.conformance.learner_suite import LearnerSuite  # noqa: E402 - Keras reads the backend when it is imported
+from tests.conformance.learner_suite import LearnerSuite
 
 
 @pytest.mark.skipif(os.environ["KERAS_BACKEND"] != "jax", reason="this process runs Keras on another backend")
