@@ -6,6 +6,11 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
+
+# Examples share a machine with Spark; how long one takes says nothing.
+settings.register_profile("keraunos", deadline=None)
+settings.load_profile("keraunos")
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 

@@ -70,7 +70,13 @@ def _sockets() -> dict[str, str]:
     if zmq is None:
         return {}
     gc.collect()
-    sockets = [each for each in gc.get_objects() if isinstance(each, zmq.Socket) and not each.closed]
+    # pyzmq keeps two sockets of its own for the whole process once something was sent without a copy.
+    of_pyzmq = sys.modules["zmq.utils.garbage"].gc._context if "zmq.utils.garbage" in sys.modules else None
+    sockets = [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, zmq.Socket) and not each.closed and (of_pyzmq is None or each.context is not of_pyzmq)
+    ]
     return {f"socket {id(each)}": f"zmq socket {each!r}" for each in sockets}
 
 

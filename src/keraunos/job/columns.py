@@ -13,11 +13,19 @@ ColumnsArgument = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
 @dataclass(frozen=True)
 class Slot:
-    """One model input or output and the column, or the list of scalar columns, that fills it."""
+    """One model input or output and the column, or the list of scalar columns, that fills it.
+
+    Attributes:
+        name: the model's name for it; `None` where the model has just one.
+        columns: the column, or the scalar columns that are stacked side by side.
+        stacked: whether `columns` is such a list, be it of one column.
+        classes: for a label that is a class number, how many classes there are.
+    """
 
     name: str | None
     columns: tuple[str, ...]
     stacked: bool = False
+    classes: int | None = None
 
     @classmethod
     def all_from(cls, argument: ColumnsArgument, parameter: str) -> tuple[Slot, ...]:
@@ -41,12 +49,12 @@ class Slot:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
-        return {"name": self.name, "columns": list(self.columns), "stacked": self.stacked}
+        return {"name": self.name, "columns": list(self.columns), "stacked": self.stacked, "classes": self.classes}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Slot:
         """The slot that `to_json` described."""
-        return cls(name=data["name"], columns=tuple(data["columns"]), stacked=data["stacked"])
+        return cls(name=data["name"], columns=tuple(data["columns"]), stacked=data["stacked"], classes=data["classes"])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,9 +103,6 @@ def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False
         "TF_NUM_INTRAOP_THREADS": threads,
         "TF_NUM_INTEROP_THREADS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "JAX_COMPILATION_CACHE_DIR": os.path.join(tempfile.gettempdir(), f"keraunos-compiled-{os.getuid()}"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
     }
     if fresh:
         wanted["KERAUNOS_JOB"] = uuid.uuid4().hex

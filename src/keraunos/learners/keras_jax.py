@@ -19,6 +19,7 @@ import numpy.typing as npt
 from keraunos.batch import Arrays, Batch
 from keraunos.errors import ModelError
 from keraunos.learners.captured_update import capturing
+from keraunos.learners.compile_cache import compile_cache
 from keraunos.learners.instance_patch import replaced
 from keraunos.learners.keras_learner import KerasLearner, denominators_of
 from keraunos.learners.keras_variables import state_variables
