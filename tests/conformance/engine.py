@@ -1,0 +1,145 @@
+"""The whole engine in one process: real server, real sockets, real worker loop, each worker in a thread."""
+
+import threading
+from contextlib import contextmanager
+
+import keras
+import numpy as np
+import pyarrow as pa
+
+from keraunos.data.shard import ShardBuilder
+from keraunos.errors import ExchangeError
+from keraunos.exchange.server import Server
+from keraunos.job.columns import Columns, Slot
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.schedule import Schedule
+from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.launch.callbacks import DriverCallbacks
+from keraunos.launch.follow import Follower
+from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_variables import layout_of, read_vector
+from keraunos.worker import loop
+
+
+def table(**columns):
+    return pa.table({name: _arrow(np.asarray(values)) for name, values in columns.items()})
+
+
+def _arrow(values):
+    flat = pa.array(values.reshape(-1))
+    for size in reversed(values.shape[1:]):
+        flat = pa.FixedSizeListArray.from_arrays(flat, size)
+    return flat
+
+
+def partitions(rows, sizes):
+    """`rows` cut into consecutive pieces of those sizes."""
+    starts = np.cumsum([0, *sizes])
+    return [rows.slice(int(start), size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def job_of(model, workers, *, exchange="allreduce", every=None, weight=None, validation=None, **schedule):
+    columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
+    return TrainingJob(
+        model=ModelSource(to_archive(model), keras.config.backend()),
+        columns=columns,
+        schedule=Schedule(**schedule),
+        exchange=ExchangePlan.named(exchange, every=every),
+        workers=workers,
+    )
+
+
+def shards_of(job, parts):
+    """The shards that the workers of a job will have."""
+    shards = []
+    for rank, part in enumerate(parts):
+        with ShardBuilder(
+            job.columns, budget=1 << 30, spool_dir=None, class_weight=job.schedule.class_weight or None
+        ) as builder:
+            for batch in part.to_batches():
+                builder.add(batch)
+            shards.append(
+                builder.build(seed=job.schedule.seed, rank=rank, validation_split=job.schedule.validation_split)
+            )
+    return shards
+
+
+class Threads:
+    """Workers as threads; what one raises is kept."""
+
+    def __init__(self, job, connection, parts, share_memory):
+        self.errors = []
+        self._threads = [
+            threading.Thread(target=self._work, args=(job, connection, rank, part, share_memory))
+            for rank, part in enumerate(parts)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, job, connection, rank, part, share_memory):
+        seat = loop.Seat(rank, incarnation=1, share_memory=share_memory, pin=False)
+        try:
+            loop.run(job, seat, connection, part.to_batches())
+        except ExchangeError:
+            pass
+        except Exception as error:
+            self.errors.append(error)
+
+    def check(self):
+        if self.errors:
+            raise self.errors[0]
+
+    def ended(self):
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def advice(self):
+        return ""
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(timeout=60)
+
+
+@contextmanager
+def following(job, parts, *, callbacks=(), share_memory=True):
+    model = from_archive(job.model.archive)
+    hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
+    with Server(job.exchange, job.workers, layout_of(model), read_vector(model)) as server:
+        hooks.begin()
+        server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
+        threads = Threads(job, server.connection, parts, share_memory)
+        try:
+            yield Follower(job, model, server, threads, hooks, custom_objects=None, verbose=0)
+        finally:
+            server.stop("the test is over")
+            threads.join()
+
+
+def train(job, parts, **options):
+    """Train and give the model and the history."""
+    with following(job, parts, **options) as follower:
+        result = follower.run()
+    return from_archive(result.archive), result.history
+
+
+def plain_keras(job, parts):
+    """The same job in one process: plain Keras fed the same sequence of global batches."""
+    model = from_archive(job.model.archive)
+    shards = shards_of(job, parts)
+    size = job.schedule.batch_size
+    for epoch in range(job.schedule.epochs):
+        streams = [shard.batches(epoch, size, shuffle=job.schedule.shuffle) for shard in shards if shard.rows]
+        while batches := [batch for batch in (next(stream, None) for stream in streams) if batch is not None]:
+            weights = None if batches[0].weights is None else np.concatenate([each.weights for each in batches])
+            model.train_on_batch(
+                np.concatenate([each.inputs for each in batches]),
+                np.concatenate([each.targets for each in batches]),
+                sample_weight=weights,
+            )
+    return model
+
+
+def difference(model, other):
+    """The relative L2 difference of two models' weight vectors."""
+    ours, theirs = read_vector(model), read_vector(other)
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
