@@ -1,7 +1,6 @@
 """The whole engine in one process: real server, real sockets, real worker loop, each worker in a thread."""
 
 import threading
-from contextlib import contextmanager
 
 import keras
 import numpy as np
@@ -9,15 +8,13 @@ import pyarrow as pa
 
 from keraunos.data.shard import ShardBuilder
 from keraunos.errors import ExchangeError
-from keraunos.exchange.server import Server
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
-from keraunos.launch.callbacks import DriverCallbacks
-from keraunos.launch.follow import Follower
+from keraunos.launch.follow import Fit
 from keraunos.learners.keras_archive import from_archive, to_archive
-from keraunos.learners.keras_variables import layout_of, read_vector
+from keraunos.learners.keras_variables import read_vector
 from keraunos.worker import loop
 
 
@@ -100,25 +97,14 @@ class Threads:
             thread.join(timeout=60)
 
 
-@contextmanager
-def following(job, parts, *, callbacks=(), share_memory=True):
-    model = from_archive(job.model.archive)
-    hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
-    with Server(job.exchange, job.workers, layout_of(model), read_vector(model)) as server:
-        hooks.begin()
-        server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
-        threads = Threads(job, server.connection, parts, share_memory)
-        try:
-            yield Follower(job, model, server, threads, hooks, custom_objects=None, verbose=0)
-        finally:
-            server.stop("the test is over")
-            threads.join()
-
-
-def train(job, parts, **options):
+def train(job, parts, *, share_memory=True, **options):
     """Train and give the model and the history."""
-    with following(job, parts, **options) as follower:
-        result = follower.run()
+    with Fit.open(job, verbose=0, **options) as fit:
+        threads = Threads(job, fit.connection, parts, share_memory)
+        try:
+            result = fit.follow(threads)
+        finally:
+            threads.join()
     return from_archive(result.archive), result.history
 
 

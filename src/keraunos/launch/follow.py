@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,8 +23,8 @@ from keraunos.exchange.server_state import Event
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import DriverCallbacks
-from keraunos.learners.keras_archive import to_archive
-from keraunos.learners.keras_variables import write_vector
+from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_variables import layout_of, read_vector, write_vector
 from keraunos.learners.metric_states import MetricReader
 from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
@@ -69,8 +70,64 @@ class _Epoch:
     ranks: set[int] = field(default_factory=set)
 
 
-class Follower:
-    """One fit as the driver sees it."""
+class Fit:
+    """The driver's side of one fit while it is open: a server, the callbacks, and the model they see."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        model: Any,
+        server: Server,
+        callbacks: DriverCallbacks,
+        custom_objects: Mapping[str, Any] | None,
+        verbose: int | str,
+    ) -> None:
+        self._job = job
+        self._model = model
+        self._server = server
+        self._callbacks = callbacks
+        self._custom_objects = custom_objects
+        self._verbose = verbose
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        job: TrainingJob,
+        *,
+        host: str = "127.0.0.1",
+        custom_objects: Mapping[str, Any] | None = None,
+        callbacks: Sequence[Any] = (),
+        verbose: int | str = "auto",
+    ) -> Iterator[Fit]:
+        """Read the model, start the server, let the callbacks begin."""
+        model = from_archive(job.model.archive, custom_objects)
+        if job.schedule.learning_rate is not None:
+            model.optimizer.learning_rate = job.schedule.learning_rate
+        hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
+        with Server(job.exchange, job.workers, layout_of(model), read_vector(model), host=host) as server:
+            hooks.begin()
+            server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
+            yield cls(job, model, server, hooks, custom_objects, verbose)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What a worker needs to connect; it holds the job's secrets."""
+        return self._server.connection
+
+    def follow(self, workers: Workers) -> TrainingResult:
+        """Follow the workers until the model is home; whatever ends this early tells them to stop."""
+        follower = _Follower(self._job, self._model, self._server, workers, self._callbacks, verbose=self._verbose)
+        try:
+            history = follower.run()
+        except BaseException as error:
+            self._server.stop(f"the fit ended: {type(error).__name__}")
+            raise
+        return TrainingResult(to_archive(self._model, self._custom_objects), history)
+
+
+class _Follower:
+    """What the driver learns from the workers, message by message."""
 
     def __init__(
         self,
@@ -80,7 +137,6 @@ class Follower:
         workers: Workers,
         callbacks: DriverCallbacks,
         *,
-        custom_objects: Mapping[str, Any] | None,
         verbose: int | str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -89,7 +145,6 @@ class Follower:
         self._server = server
         self._workers = workers
         self._callbacks = callbacks
-        self._custom_objects = custom_objects
         self._verbose = verbose
         self._clock = clock
         self._joined: dict[int, str] = {}
@@ -103,8 +158,8 @@ class Follower:
         self._last = False
         self._show_next = 0.0
 
-    def run(self) -> TrainingResult:
-        """Follow until the model is home."""
+    def run(self) -> History:
+        """Follow to the end; the model then has the trained parameters."""
         self._gather()
         total = sum(facts["rows"] for facts in self._ready.values()) * self._job.schedule.epochs
         with Progress.open(total, self._job.schedule.epochs, self._verbose) as progress:
@@ -113,7 +168,9 @@ class Follower:
                 self._server.start()
             while len(self._left) < self._job.workers:
                 self._handle(self._next())
-        return self._finish()
+        write_vector(self._model, self._parameters())
+        self._callbacks.end(self._history[-1] if self._history else {})
+        return History(self._history)
 
     def _gather(self) -> None:
         """Wait until a synchronous plan's workers are all ready, or an asynchronous one's first is."""
@@ -274,9 +331,3 @@ class Follower:
     def _parameters(self) -> Vector:
         """The parameters as they are now: from the server, or, where the rule runs on the workers, from one of them."""
         return self._server.uploaded if self._job.exchange.send == "gradients" else np.array(self._server.parameters)
-
-    def _finish(self) -> TrainingResult:
-        write_vector(self._model, self._parameters())
-        self._callbacks.end(self._history[-1] if self._history else {})
-        return TrainingResult(to_archive(self._model, self._custom_objects), History(self._history))
-

@@ -20,12 +20,9 @@ from typing import IO, Any, Self
 import pyarrow as pa
 
 from keraunos.errors import DataError, JobError, WorkerError
-from keraunos.exchange.server import Server
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import DriverCallbacks, check_callbacks
-from keraunos.launch.follow import Follower, TrainingResult
-from keraunos.learners.keras_archive import from_archive
-from keraunos.learners.keras_variables import layout_of, read_vector
+from keraunos.launch.callbacks import check_callbacks
+from keraunos.launch.follow import Fit, TrainingResult
 
 Partition = pa.Table
 
@@ -48,24 +45,11 @@ def fit(
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    model = from_archive(job.model.archive, custom_objects)
-    if job.schedule.learning_rate is not None:
-        model.optimizer.learning_rate = job.schedule.learning_rate
-    driver_callbacks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
-    with Server(job.exchange, job.workers, layout_of(model), read_vector(model)) as server:
-        driver_callbacks.begin()
-        server.tell_at_start(
-            {"learning_rate": driver_callbacks.learning_rate, "parameters_each_epoch": bool(driver_callbacks)}
-        )
-        with WorkerProcesses(job, server.connection, partitions, custom_objects, threads) as workers:
-            follower = Follower(
-                job, model, server, workers, driver_callbacks, custom_objects=custom_objects, verbose=verbose
-            )
-            try:
-                return follower.run()
-            except BaseException as error:
-                server.stop(f"the fit ended: {type(error).__name__}")
-                raise
+    with (
+        Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
+        WorkerProcesses(job, opened.connection, partitions, custom_objects, threads) as workers,
+    ):
+        return opened.follow(workers)
 
 
 class WorkerProcesses:

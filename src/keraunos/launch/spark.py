@@ -25,15 +25,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import UserDefinedType
 
 from keraunos.errors import ClusterError, WorkerError
-from keraunos.exchange.server import Server
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
-from keraunos.launch.callbacks import DriverCallbacks, check_callbacks
-from keraunos.launch.follow import Follower, TrainingResult
+from keraunos.launch.callbacks import check_callbacks
+from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.spark_task import RESULT_SCHEMA, train_partition
-from keraunos.learners.keras_archive import from_archive
-from keraunos.learners.keras_variables import layout_of, read_vector
 
 logger = logging.getLogger(__name__)
 
@@ -55,32 +52,19 @@ def fit(
     cluster = preflight.survey(context, job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
-    model = from_archive(job.model.archive, custom_objects)
-    driver_callbacks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
-    if job.schedule.learning_rate is not None:
-        model.optimizer.learning_rate = job.schedule.learning_rate
     slots = min(job.workers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
-        Server(job.exchange, job.workers, layout_of(model), read_vector(model), host=cluster.host) as server,
+        Fit.open(
+            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose
+        ) as opened,
     ):
-        driver_callbacks.begin()
-        server.tell_at_start(
-            {"learning_rate": driver_callbacks.learning_rate, "parameters_each_epoch": bool(driver_callbacks)}
-        )
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
-        task = functools.partial(train_partition, job.to_bytes(), server.connection, place, custom_objects)
+        task = functools.partial(train_partition, job.to_bytes(), opened.connection, place, custom_objects)
         with worker_environment(spark, job.model.backend, fresh=cluster.has_devices):
             results = _one_partition_a_worker(dataframe, job).mapInArrow(task, RESULT_SCHEMA)
-        with SparkJob(results, job.workers) as spark_job:
-            follower = Follower(
-                job, model, server, spark_job, driver_callbacks, custom_objects=custom_objects, verbose=verbose
-            )
-            try:
-                return follower.run()
-            except BaseException as error:
-                server.stop(f"the fit ended: {type(error).__name__}")
-                raise
+        with SparkJob(results, job.workers) as workers:
+            return opened.follow(workers)
 
 
 def total_slots(spark: SparkSession) -> int:
