@@ -63,7 +63,7 @@ class LearnerSuite:
             batch = models.rows(8, seed=i)
             stepping.step(batch)
             before = applying.read()
-            contribution = applying.gradient(batch)
+            contribution = kept(applying.gradient(batch))
             np.testing.assert_array_equal(applying.read(), before)
             applying.apply(reduced([contribution], applying.layout))
         assert_close(applying.read(), stepping.read())
@@ -78,6 +78,14 @@ class LearnerSuite:
             joined = models.joined(batches)
             model.train_on_batch(joined.inputs, models.as_outputs(model, joined.targets), joined.weights)
         assert_close(learner.read(), read_vector(model))
+
+    @pytest.mark.parametrize("case", [models.mean_over_rows, models.sum_and_regulariser], ids=["one", "two"])
+    def test_the_parts_of_a_contribution_can_be_counted_beforehand(self, case):
+        model, batches = case()
+        learner = self.learner(model, batches[0])
+        count = learner.count_parts(batches[0])
+        assert all(np.all(value == 0) for value in learner.take_metrics())
+        assert count == len(learner.gradient(batches[0]).denominators)
 
     def test_three_workers_are_one_process(self):
         model = models.dense("adam")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,9 @@ from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
 
 CustomObjects = Mapping[str, Any]
+
+# Filters on warnings belong to the whole process, and fits may run side by side on the driver.
+_one_at_a_time = threading.Lock()
 
 
 def to_archive(model: Any, custom_objects: CustomObjects | None = None) -> bytes:
@@ -37,7 +41,7 @@ def from_archive(archive: bytes, custom_objects: CustomObjects | None = None) ->
         path = Path(folder) / "model.keras"
         path.write_bytes(archive)
         try:
-            with warnings.catch_warnings():
+            with _one_at_a_time, warnings.catch_warnings():
                 # An optimizer that had not stepped when it was saved has nothing to load.
                 warnings.filterwarnings("ignore", "Skipping variable loading for optimizer", UserWarning)
                 return keras.saving.load_model(path, custom_objects=dict(custom_objects or {}))

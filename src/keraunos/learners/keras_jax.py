@@ -30,6 +30,11 @@ from keraunos.parameters import Vector
 
 def configure(floatx: str) -> None:
     """Set the process up for models of this float type; called before the model is made."""
+    cache = compile_cache()
+    if cache is not None and not jax.config.jax_compilation_cache_dir:
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+        # Small models compile in many short pieces; together they are most of a short fit.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
     if floatx == "float64":
         jax.config.update("jax_enable_x64", True)  # noqa: FBT003 - jax's own signature
 

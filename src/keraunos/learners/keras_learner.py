@@ -13,7 +13,7 @@ from keraunos.errors import ModelError
 from keraunos.learners.keras_archive import arrange_targets, build, check_trainable
 from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed
 from keraunos.learners.learner import Learner
-from keraunos.learners.loss_parts import ROWS, SUM
+from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss, noting
 
 
 class KerasLearner(Learner):
@@ -41,6 +41,24 @@ class KerasLearner(Learner):
     def _prepared(self) -> None:
         """Take up the model's variables, all of which exist now."""
 
+    def count_parts(self, batch: Batch) -> int:
+        """How many parts the contribution for such a batch has; nothing changes."""
+        model = self.model
+        if has_own_loss(model):
+            return 1
+        variables = model.metrics_variables
+        before = [keras.ops.convert_to_numpy(variable.value) for variable in variables]
+        inputs, targets, weights = keras.tree.map_structure(
+            lambda array: None if array is None else keras.ops.convert_to_tensor(array), self._data(batch)
+        )
+        with noting(model) as noted:
+            # In inference mode: the parts are the same, and neither statistics nor random numbers move.
+            outputs = model(inputs, training=False)
+            model.compute_loss(x=inputs, y=targets, y_pred=outputs, sample_weight=weights, training=False)
+        for variable, value in zip(variables, before, strict=True):
+            variable.assign(np.array(value))
+        return len(noted.parts)
+
     @property
     def learning_rate(self) -> float:
         """The optimizer's learning rate as it is now."""
@@ -64,6 +82,22 @@ class KerasLearner(Learner):
     def _learning_rate_index(self) -> int:
         rate = learning_rate_variable(self.model)
         return next(i for i, variable in enumerate(self.model.optimizer.variables) if variable is rate)
+
+    def _observed_loss(self, data: tuple[Any, Any, Any]) -> tuple[Any, LossTerms]:
+        """The scaled loss of a training batch and its terms; metrics and float state move.
+
+        What the default `train_step` does before it differentiates, for the frameworks that keep values in variables.
+        """
+        inputs, targets, weights = data
+        model = self.model
+        with noting(model) as noted:
+            outputs = model(inputs, training=True)
+            loss = model.compute_loss(x=inputs, y=targets, y_pred=outputs, sample_weight=weights, training=True)
+        tracker = next((metric for metric in model.metrics if metric.name == "loss"), None)
+        if tracker is not None:
+            tracker.update_state(loss, sample_weight=keras.ops.shape(keras.tree.flatten(inputs)[0])[0])
+        model.compute_metrics(inputs, targets, outputs, sample_weight=weights)
+        return model.optimizer.scale_loss(loss), noted
 
     def _data(self, batch: Batch) -> tuple[Any, Any, Any]:
         """A batch as Keras's steps take it."""

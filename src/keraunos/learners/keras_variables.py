@@ -63,10 +63,14 @@ def write_vector(model: Any, vector: Vector) -> None:
 def reseed(model: Any, *, seed: int, rank: int) -> None:
     """Give every random-number generator of the model a state of its own for this seed and rank."""
     states = [variable for variable in model.non_trainable_variables if variable.name == "seed_generator_state"]
-    fresh = np.random.SeedSequence([seed % 2**64, rank]).generate_state(max(1, len(states)), np.uint32)
-    for variable, value in zip(states, fresh, strict=False):
-        # The halved range fits every backend's type for seeds, signed ones too.
-        variable.assign(np.array([int(value) >> 1, 0], dtype=keras.backend.standardize_dtype(variable.dtype)))
+    for variable, value in zip(states, seeds_of(len(states), seed=seed, rank=rank), strict=True):
+        variable.assign(np.array([value, 0], dtype=keras.backend.standardize_dtype(variable.dtype)))
+
+
+def seeds_of(count: int, *, seed: int, rank: int) -> list[int]:
+    """Seeds for the generators of one rank; small enough for every backend's type for seeds, signed ones too."""
+    fresh = np.random.SeedSequence([seed % 2**64, rank]).generate_state(count, np.uint32)
+    return [int(value) >> 1 for value in fresh]
 
 
 def learning_rate_variable(model: Any) -> Any | None:
