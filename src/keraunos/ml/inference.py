@@ -23,7 +23,7 @@ from keraunos.job.columns import Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
-from keraunos.ml.rendering import Rendering
+from keraunos.ml.rendering import Rendering, field_name
 from keraunos.ml.signature import Port, fits
 
 _KEPT_MODELS = 3
@@ -152,13 +152,19 @@ def _first(outputs: Arrays, rows: int) -> Arrays:
     return outputs[:rows]
 
 
-def _struct(arrays: Mapping[str, Any]) -> Any:
-    return pa.StructArray.from_arrays(list(arrays.values()), names=[f"f{i}" for i in range(len(arrays))])
+def _struct(arrays: list[Any]) -> Any:
+    return pa.StructArray.from_arrays(arrays, names=[field_name(i) for i in range(len(arrays))])
+
+
+def struct_type(rendering: Rendering) -> Any:
+    """What the Arrow function returns, as Spark names it."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field_name(i), each) for i, each in enumerate(rendering.struct_types())])
 
 
 def _arrow_type(serving: Serving) -> Any:
     """The type of the struct where there was no output to take it from."""
     from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import StructType
 
-    return to_arrow_type(StructType(serving.rendering.spark_fields()))
+    return to_arrow_type(struct_type(serving.rendering))

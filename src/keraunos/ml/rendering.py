@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from keraunos.batch import Array, Arrays
@@ -18,25 +17,21 @@ from keraunos.errors import ModelError
 from keraunos.ml.heads import Head
 from keraunos.ml.signature import Port
 
-_DENSE_VECTOR = 1
-_INDICES = pa.list_(pa.field("element", pa.int32(), nullable=False))
-_VALUES = pa.list_(pa.field("element", pa.float64(), nullable=False))
-_VECTOR_FIELDS = [
-    pa.field("type", pa.int8(), nullable=False),
-    pa.field("size", pa.int32()),
-    pa.field("indices", _INDICES),
-    pa.field("values", _VALUES),
-]
-
 
 class Rendering(Protocol):
     """How outputs become columns. Implementations are frozen dataclasses: Spark carries them to the workers."""
 
-    def spark_fields(self) -> list[Any]:
-        """The columns as Spark's StructFields, with spark.ml's metadata where it has some."""
+    def names(self) -> list[str]:
+        """The columns that are added."""
 
-    def arrays(self, outputs: Arrays) -> dict[str, Any]:
-        """The same columns as Arrow arrays for a batch of outputs."""
+    def struct_types(self) -> list[Any]:
+        """The Spark types of the struct's fields, which are called f0, f1 and so on."""
+
+    def columns(self, struct: Any) -> dict[str, Any]:
+        """The columns that are added, as expressions over the struct, with spark.ml's metadata where it has some."""
+
+    def arrays(self, outputs: Arrays) -> list[Any]:
+        """The struct's fields as Arrow arrays for a batch of outputs."""
 
 
 @dataclass(frozen=True)
@@ -48,62 +43,92 @@ class ClassColumns:
     probability: str
     raw_prediction: str
 
-    def spark_fields(self) -> list[Any]:
-        """The columns as Spark's StructFields, with the number of classes in spark.ml's metadata."""
-        from pyspark.ml.linalg import VectorUDT
-        from pyspark.sql.types import DoubleType, StructField
+    def names(self) -> list[str]:
+        """The columns that are added."""
+        return [name for name in (self.raw_prediction, self.probability, self.prediction) if name]
 
-        nominal = {"ml_attr": {"type": "nominal", "num_vals": self.head.classes}}
+    def struct_types(self) -> list[Any]:
+        """Doubles and arrays of them."""
+        from pyspark.sql.types import ArrayType, DoubleType
+
+        vector = ArrayType(DoubleType(), containsNull=False)
+        return [DoubleType() if part == "prediction" else vector for part in self._parts()]
+
+    def columns(self, struct: Any) -> dict[str, Any]:
+        """Vectors and a class, with the number of classes in spark.ml's metadata."""
+        parts = self._parts()
+        fields = {part: struct.getField(field_name(i)) for i, part in enumerate(parts)}
         sized = {"ml_attr": {"num_attrs": self.head.classes}}
-        return [
-            StructField(name, data_type, metadata=metadata)
-            for name, data_type, metadata in (
-                (self.raw_prediction, VectorUDT(), sized),
-                (self.probability, VectorUDT(), sized),
-                (self.prediction, DoubleType(), nominal),
-            )
-            if name
-        ]
-
-    def arrays(self, outputs: Arrays) -> dict[str, Any]:
-        """The class with the highest probability, and the vectors."""
-        raw, probability = self.head.scores(only_output(outputs))
-        columns = {}
+        nominal = {"ml_attr": {"type": "nominal", "num_vals": self.head.classes}}
+        added = {}
         if self.raw_prediction:
-            columns[self.raw_prediction] = vectors(raw)
+            raw = _vector(fields["raw" if "raw" in fields else "probability"])
+            added[self.raw_prediction] = raw.alias(self.raw_prediction, metadata=sized)
         if self.probability:
-            columns[self.probability] = vectors(probability)
+            added[self.probability] = _vector(fields["probability"]).alias(self.probability, metadata=sized)
         if self.prediction:
-            columns[self.prediction] = pa.array(probability.argmax(axis=1).astype(np.float64))
-        return columns
+            added[self.prediction] = fields["prediction"].alias(self.prediction, metadata=nominal)
+        return added
+
+    def arrays(self, outputs: Arrays) -> list[Any]:
+        """The class with the highest probability, and the scores."""
+        raw, probability = self.head.scores(only_output(outputs))
+        parts = self._parts()
+        made = []
+        if "raw" in parts:
+            made.append(nested_lists(raw))
+        if "probability" in parts:
+            made.append(nested_lists(probability))
+        if "prediction" in parts:
+            made.append(pa.array(probability.argmax(axis=1).astype(np.float64)))
+        return made
+
+    def _parts(self) -> list[str]:
+        """What travels: scores that are probabilities already make one field for two columns."""
+        own_raw = bool(self.raw_prediction) and self.head.logits
+        shared = bool(self.raw_prediction) and not self.head.logits
+        asked = {"raw": own_raw, "probability": bool(self.probability) or shared, "prediction": bool(self.prediction)}
+        return [part for part, wanted in asked.items() if wanted]
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """One double."""
+    """One double; without a name it is left out."""
 
     prediction: str
 
-    def spark_fields(self) -> list[Any]:
-        """The column as Spark's StructField."""
-        from pyspark.sql.types import DoubleType, StructField
+    def names(self) -> list[str]:
+        """The column that is added."""
+        return [self.prediction] if self.prediction else []
 
-        return [StructField(self.prediction, DoubleType())]
+    def struct_types(self) -> list[Any]:
+        """One double."""
+        from pyspark.sql.types import DoubleType
 
-    def arrays(self, outputs: Arrays) -> dict[str, Any]:
+        return [DoubleType()]
+
+    def columns(self, struct: Any) -> dict[str, Any]:
+        """The one field."""
+        return {self.prediction: struct.getField(field_name(0))}
+
+    def arrays(self, outputs: Arrays) -> list[Any]:
         """The output as doubles."""
-        return {self.prediction: pa.array(only_output(outputs).reshape(-1).astype(np.float64))}
+        return [pa.array(only_output(outputs).reshape(-1).astype(np.float64))]
 
 
 @dataclass(frozen=True)
 class ArrayColumns:
-    """One column an output, with the output's own dimensions."""
+    """One column an output, with the output's own dimensions; an output whose column is `None` is left out."""
 
     ports: tuple[Port, ...]
-    columns: tuple[str | None, ...]
+    targets: tuple[str | None, ...]
 
-    def spark_fields(self) -> list[Any]:
-        """The columns as Spark's StructFields: a number, or arrays as deep as the output has dimensions."""
+    def names(self) -> list[str]:
+        """The columns that are added."""
+        return [target for target in self.targets if target]
+
+    def struct_types(self) -> list[Any]:
+        """A number, or arrays as deep as the output has dimensions."""
         from pyspark.sql import types
 
         leaves = {
@@ -113,24 +138,30 @@ class ArrayColumns:
             "float32": types.FloatType(),
             "float64": types.DoubleType(),
         }
-        fields = []
-        for port, column in zip(self.ports, self.columns, strict=True):
-            if column is None:
-                continue
+        made = []
+        for port in self._served():
             data_type: Any = leaves[_served_dtype(port.dtype)]
             for _ in port.shape:
                 data_type = types.ArrayType(data_type, containsNull=False)
-            fields.append(types.StructField(column, data_type))
-        return fields
+            made.append(data_type)
+        return made
 
-    def arrays(self, outputs: Arrays) -> dict[str, Any]:
+    def columns(self, struct: Any) -> dict[str, Any]:
+        """The fields as they are."""
+        return {name: struct.getField(field_name(i)) for i, name in enumerate(self.names())}
+
+    def arrays(self, outputs: Arrays) -> list[Any]:
         """The outputs as nested lists."""
         named = outputs if isinstance(outputs, dict) else {self.ports[0].name: outputs}
-        return {
-            column: nested_lists(named[port.name].astype(_served_dtype(port.dtype), copy=False))
-            for port, column in zip(self.ports, self.columns, strict=True)
-            if column is not None
-        }
+        return [nested_lists(named[port.name].astype(_served_dtype(port.dtype), copy=False)) for port in self._served()]
+
+    def _served(self) -> list[Port]:
+        return [port for port, target in zip(self.ports, self.targets, strict=True) if target]
+
+
+def field_name(position: int) -> str:
+    """The struct's fields are numbered: a column's name may hold dots, and two may differ in case only."""
+    return f"f{position}"
 
 
 def only_output(outputs: Arrays) -> Array:
@@ -152,16 +183,6 @@ def nested_lists(array: Array) -> Any:
     return nested
 
 
-def vectors(values: npt.NDArray[np.float64]) -> Any:
-    """The rows as dense spark.ml vectors, as Spark stores them."""
-    rows, width = values.shape
-    lists = pa.ListArray.from_arrays(_offsets(rows, width), pa.array(values.reshape(-1)), type=_VALUES)
-    kind = pa.array(np.full(rows, _DENSE_VECTOR, dtype=np.int8))
-    return pa.StructArray.from_arrays(
-        [kind, pa.nulls(rows, pa.int32()), pa.nulls(rows, _INDICES), lists], fields=_VECTOR_FIELDS
-    )
-
-
 def output_names(ports: tuple[Port, ...], argument: str | Mapping[str, str]) -> tuple[str | None, ...]:
     """The column of each output; `None` for one that is dropped."""
     names = [port.name for port in ports]
@@ -176,6 +197,15 @@ def output_names(ports: tuple[Port, ...], argument: str | Mapping[str, str]) -> 
     if len(ports) == 1:
         return (argument or None,)
     return tuple(f"{argument}_{name}" for name in names)
+
+
+def _vector(array: Any) -> Any:
+    # Not returned as vectors by the Arrow function itself: where Spark hands its output on in columns, as it does
+    # above a Parquet scan, it takes no user-defined type.
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions as sf
+
+    return sf.when(array.isNotNull(), array_to_vector(array))
 
 
 def _offsets(lists: int, length: int) -> Any:
