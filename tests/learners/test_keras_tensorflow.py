@@ -1,15 +1,12 @@
 """The learner suite on TensorFlow: in a process of its own, since Keras has one backend a process."""
 
-import os
-
+import keras
 import pytest
-
-os.environ.setdefault("KERAS_BACKEND", "jax")
 
 from tests.conformance.learner_suite import LearnerSuite
 from tests.conformance.own_process import passes_on
 
-RUNNING = os.environ["KERAS_BACKEND"] == "tensorflow"
+RUNNING = keras.config.backend() == "tensorflow"
 
 
 @pytest.mark.skipif(not RUNNING, reason="run in a process of its own by the test below")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import keras
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
+from keraunos.learners.custom_code import ADVICE, check_portable, resolved
+from keraunos.learners.loss_parts import has_own_loss
 
 CustomObjects = Mapping[str, Any]
 
@@ -21,32 +24,38 @@ _one_at_a_time = threading.Lock()
 
 
 def to_archive(model: Any, custom_objects: CustomObjects | None = None) -> bytes:
-    """The model with its weights, optimizer, loss and metrics; refused where it could not be read back."""
+    """The model with its weights, optimizer, loss and metrics; refused where a worker could not read it back."""
+    handed_over = dict(custom_objects or {})
     with tempfile.TemporaryDirectory(prefix="keraunos-") as folder:
         path = Path(folder) / "model.keras"
         try:
-            with keras.saving.custom_object_scope(dict(custom_objects or {})):
+            with _quietly(), keras.saving.custom_object_scope(handed_over):
                 model.save(path)
         except Exception as error:
             raise ModelError(
-                f"The model {model.name!r} cannot be written as a .keras archive: {_first_line(error)} Expected: every "
-                "layer, loss, metric and the optimizer to have `get_config`. " + _ADVICE
+                f"The model {model.name!r} cannot be written as a .keras archive. Expected: layers, losses, metrics "
+                "and an optimizer whose `get_config` returns what their constructors take. Received: "
+                f"{_essence(error)} Give the class a `get_config`."
             ) from error
-        return path.read_bytes()
+        archive = path.read_bytes()
+    check_portable(archive, handed_over)
+    return archive
 
 
 def from_archive(archive: bytes, custom_objects: CustomObjects | None = None) -> Any:
     """The compiled model in an archive."""
+    needed = resolved(archive, custom_objects or {})
     with tempfile.TemporaryDirectory(prefix="keraunos-") as folder:
         path = Path(folder) / "model.keras"
         path.write_bytes(archive)
         try:
-            with _one_at_a_time, warnings.catch_warnings():
-                # An optimizer that had not stepped when it was saved has nothing to load.
-                warnings.filterwarnings("ignore", "Skipping variable loading for optimizer", UserWarning)
-                return keras.saving.load_model(path, custom_objects=dict(custom_objects or {}))
+            with _quietly():
+                return keras.saving.load_model(path, custom_objects=needed)
         except Exception as error:
-            raise ModelError(f"The model cannot be read from its archive: {_first_line(error)} " + _ADVICE) from error
+            raise ModelError(
+                "The model cannot be read from its archive. Expected: one that `keras.saving.load_model` reads. "
+                f"Received: {_essence(error)} {ADVICE}"
+            ) from error
 
 
 def build(model: Any, spec: BatchSpec) -> None:
@@ -64,6 +73,17 @@ def check_trainable(model: Any) -> None:
             f"The model {model.name!r} must be compiled. Received: a model without an optimizer. "
             "Call `model.compile(optimizer=..., loss=...)` first."
         )
+    if model.loss is None and not has_own_loss(model) and not model.losses:
+        raise ModelError(
+            f"The model {model.name!r} must be compiled with a loss. Received: loss=None. "
+            "Call `model.compile(optimizer=..., loss=...)`."
+        )
+    for loss in keras.tree.flatten(model.loss):
+        if isinstance(loss, keras.losses.Loss) and loss.reduction in {None, "none"}:
+            raise ModelError(
+                f"The loss {loss.name!r} must reduce to one number. Expected: reduction='sum_over_batch_size', 'sum', "
+                f"'mean' or 'mean_with_sample_weight'. Received: {loss.reduction!r}."
+            )
 
 
 def arrange_targets(model: Any, targets: Any) -> Any:
@@ -78,12 +98,22 @@ def arrange_targets(model: Any, targets: Any) -> Any:
     return arranged if isinstance(structure, (list, tuple)) else arranged[0]
 
 
-_ADVICE = (
-    "Give a custom class `get_config`, use named functions instead of lambdas, and make them importable and "
-    "registered with `keras.saving.register_keras_serializable`, or hand them over in `customObjects`."
-)
+def _essence(error: Exception) -> str:
+    """Keras's message without the example it teaches with and the configuration it repeats."""
+    message = " ".join(str(error).split())
+    return message.partition("Please implement")[0].rpartition("Exception encountered:")[2].strip()[:500]
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else repr(error)
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    with _one_at_a_time, warnings.catch_warnings():
+        for expected in (
+            # An optimizer that had not stepped when it was saved has nothing to load.
+            "Skipping variable loading for optimizer",
+            # A model is built from the data's schema, after it was read back.
+            "You are saving a model that has not yet been built",
+            # It is refused, by name, once the archive is written.
+            "The object being serialized includes a `lambda`",
+        ):
+            warnings.filterwarnings("ignore", expected, UserWarning)
+        yield
