@@ -69,7 +69,9 @@ def check_labels(model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...
 
 
 def _check_sparse(slot: Slot, spec: SlotSpec, port: Port, loss: str) -> None:
-    if not fits(spec.shape, port.shape[:-1]):
+    # An array of any length could be one class number, but is one-hot far more often.
+    one_hot = len(spec.shape) == len(port.shape) and spec.shape[-1] != 1
+    if one_hot or not fits(spec.shape, port.shape[:-1]):
         raise ColumnError(
             f"`labelCol` does not fit the loss {loss!r}, which takes one class number where the model's output "
             f"{port.name!r} of shape {_told(port.shape)} has scores. Received: {_columns_told(slot)} with rows of "

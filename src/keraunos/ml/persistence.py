@@ -18,9 +18,9 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, 
 
 from keraunos.errors import JobError
 from keraunos.job.exchange_plan import ExchangePlan
-from keraunos.ml.custom_code import from_references, to_references
 from keraunos.ml.hadoop_files import HadoopFolder
 from keraunos.ml.params import Settings
+from keraunos.ml.references import from_references, to_references
 
 MODEL_FILE = "model.keras"
 HISTORY_FILE = "history.json"

@@ -17,7 +17,6 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.ml import fitting
-from keraunos.ml.custom_code import check_archive
 from keraunos.ml.schema import SlotSpec, find_slots, scalar_column
 from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingParams
@@ -78,7 +77,6 @@ def prepare(
         check(model, signature)
     fitting.check_labels(model, read.columns.labels, read.labels, signature)
     archive = to_archive(model, custom)
-    check_archive(archive, custom)
     job = TrainingJob(
         model=ModelSource(archive, params.getBackend() or keras.config.backend(), keras.config.floatx()),
         columns=read.columns,
