@@ -6,13 +6,14 @@ SHELL := /bin/bash
 
 VENV := .venv
 VENV_TORCH := .venv-torch
+VENV_OLDEST := .venv-oldest
 PIP := -m pip --disable-pip-version-check install --quiet
 PYTEST := -m pytest
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
 
-.PHONY: help demo test test-torch check format clean
+.PHONY: help demo test test-torch test-oldest check format clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ test: $(VENV)/.installed ## the test suite, on JAX and TensorFlow (ARGS="-k name
 test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
 
+test-oldest: $(VENV_OLDEST)/.installed ## the JAX side on the oldest versions that pyproject.toml admits
+	@$(WITH_JAVA); $(VENV_OLDEST)/bin/python $(PYTEST) -m "not torch" --ignore tests/learners/test_keras_tensorflow.py $(ARGS)
+
 check: $(VENV)/.installed ## what must hold before the tests: ruff, mypy, import contracts
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
@@ -37,7 +41,7 @@ format: $(VENV)/.installed ## put the code in its standard form
 	@$(VENV)/bin/ruff format .
 
 clean: ## remove what the commands above left behind
-	rm -rf $(VENV) $(VENV_TORCH) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV_TORCH) $(VENV_OLDEST) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf metastore_db spark-warehouse derby.log
 	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -55,4 +59,11 @@ $(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
 	@$$(scripts/python.sh) -m venv $(VENV_TORCH)
 	@$(VENV_TORCH)/bin/python $(PIP) -c constraints.txt pip
 	@$(VENV_TORCH)/bin/python $(PIP) -c constraints.txt -c constraints-torch.txt -e '.[torch]' --group dev
+	@touch $@
+
+$(VENV_OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	@echo "Setting up $(VENV_OLDEST) (a few minutes the first time) ..."
+	@$$(scripts/python.sh) -m venv $(VENV_OLDEST)
+	@$(VENV_OLDEST)/bin/python $(PIP) -c constraints.txt pip
+	@$(VENV_OLDEST)/bin/python $(PIP) -c constraints-oldest.txt -e '.[jax]' --group dev
 	@touch $@
