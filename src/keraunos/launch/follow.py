@@ -180,11 +180,14 @@ class _Follower:
             event = self._next(deadline if len(self._joined) < wanted else None)
             self._handle(event)
         if not self._ready:
-            raise DataError(
-                "The DataFrame has no rows to train on. Expected at least one; received: 0 rows in "
-                f"{self._job.workers} partition(s). Check the filters and joins before `fit`."
-            )
+            raise DataError(self._no_rows())
         self._check_ready()
+
+    def _no_rows(self) -> str:
+        return (
+            "There are no rows to train on. Expected at least one. Received: 0 rows for "
+            f"{self._job.workers} worker(s). Check the filters and joins before `fit`."
+        )
 
     def _check_ready(self) -> None:
         facts = self._ready.values()
@@ -215,6 +218,8 @@ class _Follower:
                 pass
             self._workers.check()
             if self._workers.ended() and self._server.events.empty():
+                if not self._joined:
+                    raise DataError(self._no_rows())
                 raise WorkerError(
                     "The workers ended before the training did. "
                     f"{len(self._joined)} of {self._job.workers} had joined. {self._workers.advice()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import traceback
 from collections import deque
@@ -40,14 +41,18 @@ class LastLines(logging.Handler):
 
 def describe_failure(error: BaseException, lines: Sequence[str]) -> dict[str, Any]:
     """An error as plain data."""
-    stack = traceback.format_exception(error)
     return {
         "error": type(error).__name__,
-        "message": str(error) or type(error).__name__,
-        "stack": "".join(stack)[-20_000:],
+        "message": _plain(str(error)) or type(error).__name__,
+        "stack": _plain("".join(traceback.format_exception(error)))[-20_000:],
         "lines": list(lines)[-KEPT_LINES:],
         "host": socket.gethostname(),
     }
+
+
+def _plain(text: str) -> str:
+    """Text without the colours that some frameworks put into their messages."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def raise_failure(rank: int, failure: Mapping[str, Any]) -> NoReturn:
