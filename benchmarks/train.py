@@ -88,7 +88,9 @@ def write_parquet(spark, folder, features, labels):
 
 def ours(dataframe, rows, epochs, **params):
     ends = EpochEnds()
-    KerasClassifier(model=make_model(), epochs=epochs, numWorkers=2, verbose=0, callbacks=[ends], **params).fit(dataframe)
+    KerasClassifier(model=make_model(), epochs=epochs, numWorkers=2, verbose=0, callbacks=[ends], **params).fit(
+        dataframe
+    )
     return ends.rate(rows)
 
 
@@ -109,7 +111,7 @@ def wall_times(dataframe, fits):
 
 def report(title, figures, baseline, goal):
     ours_, theirs = statistics.median(figures), statistics.median(baseline)
-    spread = f"{min(figures) / 1e3:.0f}-{max(figures) / 1e3:.0f}k, plain {min(baseline) / 1e3:.0f}-{max(baseline) / 1e3:.0f}k"
+    spread = ", ".join(f"{min(each) / 1e3:.0f}-{max(each) / 1e3:.0f}k" for each in (figures, baseline))
     print(f"{title:<34} {ours_:>9,.0f} {theirs:>9,.0f} samples/s   {ours_ / theirs:.2f}x (goal {goal}x)   [{spread}]")
 
 

@@ -83,12 +83,14 @@ def test_asynchronous_updates_are_each_applied_once(share_memory):
 
 
 def test_stop_reaches_a_worker_that_waits():
-    with Server(ExchangePlan.named("allreduce"), 2, SMALL, np.zeros(1, np.float32)) as server:
-        with Client(server.connection, 0, 1) as client:
-            client.hello({"versions": {}})
-            threading.Timer(0.1, server.stop, ["enough"]).start()
-            with pytest.raises(Stopped, match="enough"):
-                client.ready(SMALL, 1, FACTS)
+    with (
+        Server(ExchangePlan.named("allreduce"), 2, SMALL, np.zeros(1, np.float32)) as server,
+        Client(server.connection, 0, 1) as client,
+    ):
+        client.hello({"versions": {}})
+        threading.Timer(0.1, server.stop, ["enough"]).start()
+        with pytest.raises(Stopped, match="enough"):
+            client.ready(SMALL, 1, FACTS)
 
 
 def test_a_silent_server_is_noticed(monkeypatch):

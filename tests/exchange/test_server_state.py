@@ -47,7 +47,9 @@ class Exchange(RuleBasedStateMachine):
         if rank is None:
             return
         sent = np.full(LAYOUT.size, value * rows, np.float32)
-        actions = self.say(Kind.PUSH, rank, self.rounds[rank], payload=memoryview(sent.tobytes()), denominators=[1], rows=rows)
+        actions = self.say(
+            Kind.PUSH, rank, self.rounds[rank], payload=memoryview(sent.tobytes()), denominators=[1], rows=rows
+        )
         self.open[rank] = (value, rows)
         self.follow(actions)
 

@@ -1,5 +1,7 @@
 """The wire reads back what it wrote and refuses everything else without falling over."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,13 @@ bodies = st.dictionaries(st.text(max_size=8), st.none() | st.integers(-9, 9) | s
 def test_round_trip(kind, rank, incarnation, round_, offset, body, payload):
     message = Message(kind, rank, incarnation, round_, offset, body, memoryview(payload))
     read = decode([bytes(frame) for frame in message.encode()])
-    assert (read.kind, read.rank, read.incarnation, read.round, read.offset) == (kind, rank, incarnation, round_, offset)
+    assert (read.kind, read.rank, read.incarnation, read.round, read.offset) == (
+        kind,
+        rank,
+        incarnation,
+        round_,
+        offset,
+    )
     assert read.body == body
     assert bytes(read.payload) == payload
 
@@ -47,7 +55,7 @@ def test_chunks_cover_a_vector_exactly_once(length, itemsize):
     pieces = chunks(length, itemsize)
     assert pieces[0][0] == 0
     assert pieces[-1][1] == length
-    assert all(before[1] == after[0] for before, after in zip(pieces, pieces[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in pairwise(pieces))
     assert all((stop - start) * itemsize <= 1 << 20 for start, stop in pieces)
 
 

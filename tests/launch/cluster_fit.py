@@ -1,4 +1,4 @@
-"""A program for a cluster of several processes: fits the same job twice and prints a digest of the weights each time."""
+"""A program for a cluster of several processes: the same fit twice, and a digest of the weights each time."""
 
 import hashlib
 import sys

@@ -34,7 +34,9 @@ def test_processes_give_the_same_bits_as_threads():
 class KillsAWorker(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if epoch == 1:
-            found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "local_worker"], capture_output=True, check=True)
+            found = subprocess.run(
+                ["pgrep", "-P", str(os.getpid()), "-f", "local_worker"], capture_output=True, check=True
+            )
             os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
 
 

@@ -83,7 +83,9 @@ def test_a_workers_error_comes_with_rank_host_and_stack(spark):
     model = keras.Sequential([keras.Input((models.FEATURES,)), Breaks(), keras.layers.Dense(3, activation="softmax")])
     model.compile("sgd", "sparse_categorical_crossentropy")
     broken = engine.job_of(model, 2, batch_size=16)
-    with pytest.raises(WorkerError, match=r"(?s)Worker \d on \S+ failed: FileNotFoundError: .*it breaks here") as caught:
+    with pytest.raises(
+        WorkerError, match=r"(?s)Worker \d on \S+ failed: FileNotFoundError: .*it breaks here"
+    ) as caught:
         launch.fit(broken, frame(spark), custom_objects={"Breaks": Breaks}, verbose=0)
     assert caught.value.rank in (0, 1)
     assert caught.value.host

@@ -31,7 +31,7 @@ SPIN_SECONDS = 0.02
 SERVER_SILENCE_SECONDS = 60.0
 
 
-class Stopped(ExchangeError):
+class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
     """The driver ended the job; there is nothing left to do or to report."""
 
 
@@ -79,7 +79,9 @@ class Client:
             self._stack = self._stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stack.close()
         for region in (self._upload, self._download):
             if region is not None:
@@ -128,7 +130,11 @@ class Client:
         self._send(Kind.REPORT, epoch, body={"rows": rows, "shapes": shapes}, payload=buffer)
 
     def end_epoch(
-        self, epoch: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]], validation: Sequence[npt.NDArray[np.float64]]
+        self,
+        epoch: int,
+        rows: int,
+        metrics: Sequence[npt.NDArray[np.float64]],
+        validation: Sequence[npt.NDArray[np.float64]],
     ) -> None:
         """Tell the driver that an epoch is done: the rest of its metrics, then those of the validation rows."""
         shapes, buffer = pack_arrays([*metrics, *validation])
@@ -171,7 +177,7 @@ class Client:
 
     @property
     def _upload_vector(self) -> Vector:
-        assert self._upload is not None  # noqa: S101 - callers ask `_shares` first
+        assert self._upload is not None
         return self._upload.vector
 
     def _result(self, round_: int) -> Vector:

@@ -29,7 +29,7 @@ from keraunos.parameters import Layout, Vector
 
 logger = logging.getLogger(__name__)
 
-ALIVE_EVERY_SECONDS = 2.0
+ALIVE_EVERY_SECONDS = 2
 
 
 class Server:
@@ -83,7 +83,9 @@ class Server:
             self._stack = self._stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._commands.put(None)
         self._ringer.send(b"")
         self._thread.join()

@@ -151,7 +151,9 @@ class ServerState:
         known = self.members.get(message.rank)
         self.dropped += 1
         if known is not None and message.incarnation < known.incarnation:
-            return [Send(message.rank, Message(Kind.STOP, message.rank, message.incarnation, body={"reason": "superseded"}))]
+            return [
+                Send(message.rank, Message(Kind.STOP, message.rank, message.incarnation, body={"reason": "superseded"}))
+            ]
         return []
 
     def _drop(self) -> list[Action]:

@@ -14,6 +14,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,8 +30,8 @@ def host_mark() -> str | None:
     """What is equal for two processes that may share memory; `None` where sharing is not possible at all."""
     if not sys.platform.startswith("linux") or not hasattr(os, "memfd_create"):
         return None
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return None
 
 
@@ -89,5 +90,7 @@ class SharedVector:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -176,7 +176,9 @@ class _Follower:
         """Wait until a synchronous plan's workers are all ready, or an asynchronous one's first is."""
         deadline = self._clock() + JOIN_SECONDS
         wanted = self._job.workers if self._job.exchange.synchronous else 1
-        while len(self._ready.keys() | self._left) < wanted or (not self._ready and len(self._left) < self._job.workers):
+        while len(self._ready.keys() | self._left) < wanted or (
+            not self._ready and len(self._left) < self._job.workers
+        ):
             event = self._next(deadline if len(self._joined) < wanted else None)
             self._handle(event)
         if not self._ready:
@@ -195,7 +197,9 @@ class _Follower:
         if not self._job.exchange.synchronous:
             return
         if not sum(rows.values()):
-            raise DataError("Every row is marked for validation, so there is none to train on. Check the indicator column.")
+            raise DataError(
+                "Every row is marked for validation, so there is none to train on. Check the indicator column."
+            )
         wants_validation = self._job.columns.validation is not None or self._job.schedule.validation_split
         if wants_validation and not any(each["validation_rows"] for each in facts):
             raise DataError(
@@ -246,11 +250,13 @@ class _Follower:
     def _on_hello(self, event: Event) -> None:
         if event.body["again"]:
             raise WorkerError(
-                f"Worker {event.rank} on {self._joined.get(event.rank, 'a host')} was lost and started again, which this "
-                "fit cannot continue from. Look for the reason (memory, a lost executor) in the executor's log."
+                f"Worker {event.rank} on {self._joined.get(event.rank, 'a host')} was lost and started again, which "
+                "this fit cannot continue from. Look for the reason (memory, a lost executor) in the executor's log."
             )
         ours, theirs = versions(), event.body["versions"]
-        differing = [f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
+        differing = [
+            f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]
+        ]
         if differing:
             raise ClusterError(
                 f"The executor on {event.body['host']} has other versions than the driver: {', '.join(differing)}. "

@@ -24,7 +24,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 
-Partition = pa.Table
+Partition = Any  # a pyarrow.Table; pyarrow is used untyped
 
 
 def fit(
@@ -77,7 +77,7 @@ class WorkerProcesses:
         environment = {**os.environ, "KERAS_BACKEND": self._job.model.backend, "OMP_NUM_THREADS": str(self._threads)}
         for rank, partition in enumerate(self._partitions):
             log = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
-            process = subprocess.Popen(  # noqa: S603 - our own module, run by our own interpreter
+            process = subprocess.Popen(
                 [sys.executable, "-m", "keraunos.launch.local_worker"],
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -92,7 +92,9 @@ class WorkerProcesses:
             self._feeders.append(feeder)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self._processes:
             try:
                 process.wait(timeout=5.0)
@@ -108,7 +110,10 @@ class WorkerProcesses:
         for rank, process in enumerate(self._processes):
             if process.poll() not in (None, 0):
                 raise WorkerError(
-                    f"its process ended with code {process.returncode}", rank=rank, host="this host", log_lines=self._tail(rank)
+                    f"its process ended with code {process.returncode}",
+                    rank=rank,
+                    host="this host",
+                    log_lines=self._tail(rank),
                 )
 
     def ended(self) -> bool:

@@ -34,10 +34,12 @@ class Cluster:
 def check_java() -> None:
     """Raise where Spark could not start because there is no Java that it takes."""
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
-        raise ClusterError(f"Spark needs Java, and no `java` was found{f' under JAVA_HOME={home}' if home else ''}. {JAVA_ADVICE}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - java itself
+        raise ClusterError(
+            f"Spark needs Java, and no `java` was found{f' under JAVA_HOME={home}' if home else ''}. {JAVA_ADVICE}"
+        )
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', told)
     if found and int(found.group(1)) < 17:
         raise ClusterError(f"Spark needs Java 17 or later. Received: Java {found.group(1)} at {java}. {JAVA_ADVICE}")
@@ -48,8 +50,8 @@ def survey(context: Any, job: TrainingJob) -> Cluster:
     slots = total_slots(context)
     if job.exchange.synchronous and job.workers > slots and not _may_grow(context):
         raise ClusterError(
-            f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and a synchronous plan needs all "
-            f"its workers at once. Lower numWorkers to {slots}, give Spark more cores (now master={context.master}), "
+            f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and a synchronous plan needs "
+            f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now master={context.master}), "
             "or use exchange='downpour', whose workers may run one after the other."
         )
     if context.getConf().get("spark.speculation", "false") == "true":

@@ -55,9 +55,7 @@ def fit(
     slots = min(job.workers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
-        Fit.open(
-            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose
-        ) as opened,
+        Fit.open(job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
         task = functools.partial(train_partition, job.to_bytes(), opened.connection, place, custom_objects)
@@ -120,7 +118,9 @@ class SparkJob:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None:
             # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
             self._thread.join(timeout=0.5)

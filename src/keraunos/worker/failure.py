@@ -35,7 +35,9 @@ class LastLines(logging.Handler):
         logging.getLogger().addHandler(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         logging.getLogger().removeHandler(self)
 
 

@@ -1,7 +1,7 @@
 """What a worker does, from its first row to its last message. Read this first. Runs on workers.
 
-    join the job → claim cores → read the rows once → build the learner → start when all are ready
-    for each epoch:  for each round:  step, share;   then validate, report, and hear what the driver decided
+join the job → claim cores → read the rows once → build the learner → start when all are ready
+for each epoch:  for each round:  step, share;   then validate, report, and hear what the driver decided
 """
 
 from __future__ import annotations

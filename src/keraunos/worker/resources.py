@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 # What the process was given before any job pinned it; read at first import, while the process is fresh.
 _cores_at_start: tuple[int, ...] = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
@@ -45,7 +46,7 @@ def memory_budget(asked: int | None, workers_on_host: int) -> int:
 def spool_directory() -> str | None:
     """Where rows go that do not fit: the first of Spark's local directories, else the system's temporary one."""
     for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
-        if path and os.path.isdir(path) and os.access(path, os.W_OK):
+        if path and Path(path).is_dir() and os.access(path, os.W_OK):
             return path
     return None
 
@@ -54,26 +55,30 @@ def _set_affinity(cores: Sequence[int]) -> None:
     if not cores or not hasattr(os, "sched_setaffinity"):
         return
     # Affinity belongs to threads; a framework's pool from an earlier job has threads of its own.
-    for thread in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ["0"]:
+    tasks = Path("/proc/self/task")
+    for thread in tasks.iterdir() if tasks.is_dir() else [Path("0")]:
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(int(thread), cores)
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def _available_memory() -> int:
-    found = [_from_meminfo(), *map(_from_limit, ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"))]
+    found = [
+        _from_meminfo(),
+        *map(_from_limit, ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")),
+    ]
     known = [value for value in found if value is not None]
     return min(known) if known else 1 << 30
 
 
 def _from_meminfo() -> int | None:
-    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
 
 
 def _from_limit(path: str) -> int | None:
-    with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
-        return int(file.read())
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(path).read_text(encoding="ascii"))
     return None
