@@ -44,6 +44,9 @@ class KerasJaxLearner(KerasLearner):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        if hasattr(model, "_enforce_jax_state_sharding"):
+            # Older releases of Keras pin the state to the devices of a distribution here, which there is none of.
+            vars(model)["_enforce_jax_state_sharding"] = _state_as_it_is
         self._on_cpu = jax.default_backend() == "cpu"
         compiled = model.jit_compile and not model.run_eagerly
         self._jit: Callable[..., Any] = jax.jit if compiled else _as_it_is
@@ -301,3 +304,12 @@ def _lists(state: Any) -> tuple[list[Any], ...]:
 
 def _as_it_is(function: Callable[..., Any], **_: Any) -> Callable[..., Any]:
     return function
+
+
+def _state_as_it_is(
+    trainable_variables: Any = None,
+    non_trainable_variables: Any = None,
+    optimizer_variables: Any = None,
+    metrics_variables: Any = None,
+) -> tuple[Any, ...]:
+    return trainable_variables, non_trainable_variables, optimizer_variables, metrics_variables

@@ -60,13 +60,15 @@ class MetricReader:
         return merged
 
     def read(self, states: Sequence[State]) -> dict[str, float]:
-        """The results of all states together, by the names and in the order in which Keras logs them."""
+        """The results of all states together, by Keras's names for them, the loss first."""
         if not states:
             return {}
         merged = self.merge(states)
         for variable, value in zip(self._model.metrics_variables, merged, strict=True):
             variable.assign(value.astype(keras.backend.standardize_dtype(variable.dtype)))
-        return _flattened(self._model.get_metrics_result())
+        logs = _flattened(self._model.get_metrics_result())
+        # Older releases of Keras sort them by name.
+        return ({"loss": logs["loss"]} if "loss" in logs else {}) | logs
 
     def _merge_own_way(self, metric: Any, parts: Sequence[State]) -> list[npt.NDArray[np.float64]]:
         twins = self._twins.setdefault(id(metric), [])
