@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,15 @@ def spark():
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
+    with warnings.catch_warnings():
+        # PySpark forks to start its JVM, which it then executes at once; JAX warns of any fork once it runs.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        session = _started(SparkSession)
+    yield session
+    session.stop()
+
+
+def _started(SparkSession):
     session = (
         SparkSession.builder.master("local[2]")
         .appName("keraunos-tests")
@@ -34,5 +44,4 @@ def spark():
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    return session

@@ -160,11 +160,11 @@ def test_inputs_and_outputs_by_name():
     assert job.columns.features == (Slot("right", ("a", "b"), stacked=True), Slot("left", ("features",)))
     with pytest.raises(ColumnError, match="without 'right'"):
         prepared(KerasEstimator(model=two_inputs(), featuresCol={"left": "features"}, labelCol="y"), columns)
-    with pytest.raises(ColumnError, match="`featuresCol` must be a dict, since the model has several inputs"):
+    with pytest.raises(ColumnError, match=r"`featuresCol` must be a dict, since the model has several inputs"):
         prepared(KerasEstimator(model=two_inputs(), labelCol="y"), columns)
     with pytest.raises(ColumnError, match="`labelCol` must be a dict, since the model has several outputs"):
         prepared(KerasEstimator(model=two_outputs(), labelCol="y"), columns)
-    with pytest.raises(ModelError, match="names outputs that the model does not have.*Received: 'triple'"):
+    with pytest.raises(ModelError, match=r"names outputs that the model does not have.*Received: 'triple'"):
         prepared(
             KerasEstimator(model=two_outputs(), labelCol={"pair": "z", "single": "y"}, predictionCol={"triple": "t"}),
             columns,
@@ -238,7 +238,7 @@ def test_custom_code_that_workers_cannot_find():
     Twice.__module__ = "__main__"
     model = keras.Sequential([keras.Input((3,)), Twice(), layers.Dense(4, activation="softmax")])
     model.compile("sgd", "sparse_categorical_crossentropy")
-    with pytest.raises(ModelError, match="'Twice'.*`customObjects`"):
+    with pytest.raises(ModelError, match=r"'Twice'.*`customObjects`"):
         prepared(KerasClassifier(model=model))
     prepared(KerasClassifier(model=model, customObjects={"Twice": Twice}))
 
