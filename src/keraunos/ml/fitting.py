@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keraunos.errors import ColumnError, DataError, ModelError
@@ -57,15 +58,29 @@ def check_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature
             )
 
 
-def check_labels(model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature) -> None:
-    """Refuse labels that the outputs or the loss cannot be compared with."""
+def checked_labels(
+    model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature
+) -> tuple[Slot, ...]:
+    """The label slots with their numbers of classes; refuses what the outputs or the loss cannot be compared with."""
     ports = _matched(slots, signature.outputs, "labelCol", "output")
+    checked = []
     for slot, spec, port in zip(slots, specs, ports, strict=True):
-        name = losses.loss_name(losses.loss_for(model, port.name, signature.outputs.index(port)))
+        loss = losses.loss_for(model, port.name, signature.outputs.index(port))
+        name = losses.loss_name(loss)
         if name in losses.SPARSE:
             _check_sparse(slot, spec, port, name)
         elif name in losses.ONE_HOT | losses.BINARY | losses.REGRESSION:
             _check_same_shape(slot, spec, port, name)
+        checked.append(replace(slot, classes=_classes(loss, name, spec, port)))
+    return tuple(checked)
+
+
+def _classes(loss: Any, name: str, spec: SlotSpec, port: Port) -> int | None:
+    """How many classes the labels may have; `None` where the loss takes more than class numbers."""
+    if name in losses.SPARSE and getattr(loss, "ignore_class", None) is None:
+        return port.shape[-1]
+    whole = str(spec.dtype).startswith(("int", "uint", "bool"))
+    return 2 if name in losses.BINARY and whole else None
 
 
 def _check_sparse(slot: Slot, spec: SlotSpec, port: Port, loss: str) -> None:

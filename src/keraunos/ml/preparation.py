@@ -6,7 +6,7 @@ Everything that can be wrong and that no row is needed to see is found here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.types import BooleanType, NumericType
@@ -75,11 +75,11 @@ def prepare(
     fitting.check_inputs(read.columns.features, read.features, signature)
     if check is not None:
         check(model, signature)
-    fitting.check_labels(model, read.columns.labels, read.labels, signature)
+    labels = fitting.checked_labels(model, read.columns.labels, read.labels, signature)
     archive = to_archive(model, custom)
     job = TrainingJob(
         model=ModelSource(archive, params.getBackend() or keras.config.backend(), keras.config.floatx()),
-        columns=read.columns,
+        columns=replace(read.columns, labels=labels),
         schedule=_schedule(params),
         exchange=exchange,
         workers=params.getNumWorkers() or workers,
