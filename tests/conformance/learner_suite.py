@@ -12,7 +12,7 @@ from keraunos.batch import Batch, BatchSpec
 from keraunos.errors import ModelError
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.keras_archive import from_archive, to_archive
-from keraunos.learners.keras_variables import read_vector
+from keraunos.learners.keras_variables import layout_of, read_vector
 from keraunos.learners.metric_states import MetricReader
 from keraunos.learners.registry import load_learner
 from tests.conformance import learner_models as models
@@ -44,6 +44,18 @@ class LearnerSuite:
         assert layout.trainable == len(model.trainable_variables)
         assert layout.state_size == 2 * 8
         assert layout.size == sum(int(np.prod(weight.shape)) for weight in model.get_weights())
+
+    def test_frozen_layers_stay_as_they_were_and_out_of_the_vector(self):
+        model, batch = models.batch_norm(), models.rows(5)
+        model.layers[0].trainable = False
+        model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+        learner = self.learner(model, batch)
+        moving = sum(int(np.prod(weight.shape)) for weight in model.weights[2:])
+        assert learner.layout.size == moving
+        before = learner.predict(batch.inputs)
+        learner.apply(reduced([learner.gradient(batch)], learner.layout))
+        assert not np.allclose(learner.predict(batch.inputs), before)
+        assert layout_of(model).shapes == learner.layout.shapes
 
     @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
     def test_steps_move_like_plain_keras(self, optimizer):

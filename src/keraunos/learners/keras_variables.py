@@ -1,7 +1,8 @@
 """Which of a Keras model's variables travel, and where the ones with a special meaning are. Runs on driver and workers.
 
 The parameters of a model are its trainable variables, then its float state (BatchNorm's moving statistics and the
-like). Random-number states and other integers belong to the process that made them and stay there.
+like). The weights of frozen layers are the same everywhere and need not travel; random-number states and other integers
+belong to the process that made them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def parameter_variables(model: Any) -> list[Any]:
 
 def state_variables(model: Any) -> list[Any]:
     """The float variables that training moves without a gradient."""
-    return [variable for variable in model.non_trainable_weights if _is_float(variable)]
+    frozen = _frozen(model)
+    return [each for each in model.non_trainable_weights if _is_float(each) and id(each) not in frozen]
 
 
 def layout_of(model: Any) -> Layout:
@@ -89,3 +91,9 @@ def has_schedule(model: Any) -> bool:
 
 def _is_float(variable: Any) -> bool:
     return "float" in keras.backend.standardize_dtype(variable.dtype)
+
+
+def _frozen(model: Any) -> set[int]:
+    """The weights of layers that are not to be trained. Which they are, Keras does not tell publicly."""
+    layers = [layer for layer in model._flatten_layers() if not layer.trainable]
+    return {id(variable) for layer in layers for variable in layer._trainable_variables}
