@@ -185,7 +185,8 @@ def test_the_wrong_class(frame, tmp_path):
 
 def test_importable_custom_code_is_found_again(frame, tmp_path, monkeypatch):
     (tmp_path / "my_layers.py").write_text(
-        "import keras\n\n\nclass Twice(keras.layers.Layer):\n    def call(self, inputs):\n        return 2 * inputs\n\n\n"
+        "import keras\n\n\nclass Twice(keras.layers.Layer):\n    def call(self, inputs):\n"
+        "        return 2 * inputs\n\n\n"
         "def my_loss(labels, outputs):\n    return keras.ops.mean(keras.ops.square(labels - outputs), axis=-1)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
