@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+# A JVM that lives for a minute had better not compile for a long life.
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run_example(name, folder):
-    environment = os.environ | {"KERAS_BACKEND": "jax"}
+    environment = os.environ | ENVIRONMENT
     command = [sys.executable, str(EXAMPLES / name)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+# A JVM that lives for a minute had better not compile for a long life.
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "docs/guide.md"]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,7 +34,7 @@ def test_the_snippets_run(document, tmp_path):
     done = subprocess.run(
         [sys.executable, program.name],
         cwd=tmp_path,
-        env=os.environ | {"KERAS_BACKEND": "jax"},
+        env=os.environ | ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
