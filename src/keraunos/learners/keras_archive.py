@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 import threading
 import warnings
@@ -106,7 +107,7 @@ def _essence(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    with _one_at_a_time, warnings.catch_warnings():
+    with _one_at_a_time, _without_tensorflow(), warnings.catch_warnings():
         for expected in (
             # An optimizer that had not stepped when it was saved has nothing to load.
             "Skipping variable loading for optimizer",
@@ -117,3 +118,17 @@ def _quietly() -> Iterator[None]:
         ):
             warnings.filterwarnings("ignore", expected, UserWarning)
         yield
+
+
+@contextlib.contextmanager
+def _without_tensorflow() -> Iterator[None]:
+    """Keep Keras from importing TensorFlow, seconds of it, just to see whether an object is one of its types."""
+    lazy = getattr(sys.modules.get("keras.src.utils.module_utils"), "tensorflow", None)
+    if "tensorflow" in sys.modules or getattr(lazy, "_available", False) is not None or lazy is None:
+        yield
+        return
+    lazy._available = False
+    try:
+        yield
+    finally:
+        lazy._available = None

@@ -25,6 +25,7 @@ from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
 from keraunos.ml.rendering import Rendering, field_name
 from keraunos.ml.signature import Port, fits
+from keraunos.worker import resources
 
 _KEPT_MODELS = 3
 _models: collections.OrderedDict[str, Learner] = collections.OrderedDict()
@@ -55,6 +56,8 @@ def predictions(
         archive: gives the model's archive; called only where the model is not yet here.
         custom_objects: custom code that the archive needs.
     """
+    # A fit may have left this process on one core, which another task's worker may have been left on too.
+    resources.unpin()
     reader = ArrowReader(serving.slots, floatx=serving.floatx)
     gaps = _Gaps()
 
