@@ -83,6 +83,17 @@ class BatchSpec:
         )
 
 
+def fits(found: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
+    """Whether rows of one shape can feed an input of another; Keras adds or drops a last dimension of 1 itself."""
+    if len(found) == len(expected) + 1 and found[-1] in (1, None):
+        found = found[:-1]
+    elif len(expected) == len(found) + 1 and expected[-1] in (1, None):
+        expected = expected[:-1]
+    if len(found) != len(expected):
+        return False
+    return all(have is None or want is None or have == want for have, want in zip(found, expected, strict=True))
+
+
 def _map(function: Any, value: Any) -> Any:
     return {name: function(each) for name, each in value.items()} if isinstance(value, dict) else function(value)
 

@@ -66,7 +66,7 @@ class RowHasher:
         positions: Hashes = np.add(first * each, within, dtype=np.uint64).reshape(-1)
         width = block.width * each
         table = width <= _TABLE_WORDS
-        keys = self._table(slot, width).take(positions, axis=0) if table else _keys(slot, positions)
+        keys = self._table(slot, width).take(positions.view(np.int64), axis=0) if table else _keys(slot, positions)
         keys *= words.reshape(-1, 1)
         sums = np.zeros((len(positions) + 1, 2), dtype=np.uint64)
         np.cumsum(keys, axis=0, out=sums[1:])

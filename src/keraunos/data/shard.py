@@ -21,6 +21,7 @@ from keraunos.batch import Array, Batch, BatchSpec
 from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
 from keraunos.data.label_range import check_classes
 from keraunos.data.row_hash import Hashes, RowHasher, canonical_order
+from keraunos.data.row_shape import check_shape
 from keraunos.data.row_weights import class_factors, is_validation, row_weights
 from keraunos.data.sparse_rows import Block, Positions, as_dense
 from keraunos.data.storage import ColumnStore, Spool, StoredColumn
@@ -85,7 +86,8 @@ class ShardBuilder:
         blocks = self._reader.read(batch)
         if self._reader.rows == first_row:
             return
-        for slot, block in zip(self._columns.labels, blocks[len(self._columns.features) :], strict=True):
+        for slot, block in zip((*self._columns.features, *self._columns.labels), blocks, strict=True):
+            check_shape(slot, block, first_row)
             check_classes(slot, block, first_row)
         extra = self._add_extra(batch, first_row)
         for store, block in zip(self._slots, blocks, strict=True):

@@ -20,12 +20,15 @@ class Slot:
         columns: the column, or the scalar columns that are stacked side by side.
         stacked: whether `columns` is such a list, be it of one column.
         classes: for a label that is a class number, how many classes there are.
+        shape: the shape of a row that the model takes, with `None` for a length it leaves open; `None` where it is
+            not known.
     """
 
     name: str | None
     columns: tuple[str, ...]
     stacked: bool = False
     classes: int | None = None
+    shape: tuple[int | None, ...] | None = None
 
     @classmethod
     def all_from(cls, argument: ColumnsArgument, parameter: str) -> tuple[Slot, ...]:
@@ -49,12 +52,26 @@ class Slot:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
-        return {"name": self.name, "columns": list(self.columns), "stacked": self.stacked, "classes": self.classes}
+        shape = None if self.shape is None else list(self.shape)
+        return {
+            "name": self.name,
+            "columns": list(self.columns),
+            "stacked": self.stacked,
+            "classes": self.classes,
+            "shape": shape,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Slot:
         """The slot that `to_json` described."""
-        return cls(name=data["name"], columns=tuple(data["columns"]), stacked=data["stacked"], classes=data["classes"])
+        shape = data["shape"]
+        return cls(
+            name=data["name"],
+            columns=tuple(data["columns"]),
+            stacked=data["stacked"],
+            classes=data["classes"],
+            shape=None if shape is None else tuple(shape),
+        )
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from keraunos.batch import fits
 from keraunos.errors import ColumnError, DataError, ModelError
 from keraunos.job.columns import Slot
 from keraunos.ml import losses
 from keraunos.ml.schema import SlotSpec
-from keraunos.ml.signature import Port, Shape, Signature, fits
+from keraunos.ml.signature import Port, Shape, Signature
 
 FirstRow = Callable[[], Mapping[str, Any] | None]
 
@@ -44,10 +45,13 @@ def built(
     return model, Signature.of(model, examples)
 
 
-def check_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature) -> None:
-    """Refuse names that the model does not have, inputs without a column, and shapes that cannot match."""
+def checked_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature) -> tuple[Slot, ...]:
+    """The feature slots with the shapes that the model takes.
+
+    Refuses names that the model does not have, inputs without a column, and shapes that cannot match.
+    """
     if not signature.inputs:
-        return
+        return slots
     ports = _matched(slots, signature.inputs, "featuresCol", "input")
     for slot, spec, port in zip(slots, specs, ports, strict=True):
         if not fits(spec.shape, port.shape):
@@ -56,6 +60,7 @@ def check_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature
                 f"{_told(port.shape)}. Received: {_columns_told(slot)} with rows of shape {_told(spec.shape)}. "
                 f"{_shape_advice(spec.shape, port.shape)}"
             )
+    return tuple(replace(slot, shape=port.shape) for slot, port in zip(slots, ports, strict=True))
 
 
 def checked_labels(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from keraunos.batch import Array, Arrays
+from keraunos.batch import Array, Arrays, fits
 from keraunos.data.arrow_batches import ArrowReader
 from keraunos.data.regroup import arrays_rows, regroup
 from keraunos.errors import DataError
@@ -24,7 +24,7 @@ from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
 from keraunos.ml.rendering import Rendering, field_name
-from keraunos.ml.signature import Port, fits
+from keraunos.ml.signature import Port
 from keraunos.worker import resources
 
 _KEPT_MODELS = 3

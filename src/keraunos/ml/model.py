@@ -14,7 +14,7 @@ from pyspark.ml import Model
 from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import ColumnError
-from keraunos.ml.fitting import check_inputs
+from keraunos.ml.fitting import checked_inputs
 from keraunos.ml.inference import Serving
 from keraunos.ml.params import HasServing
 from keraunos.ml.persistence import (
@@ -106,7 +106,7 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
             "featuresCol",
             case_sensitive=is_case_sensitive(dataset.sparkSession),
         )
-        check_inputs(slots, specs, self._trained.signature)
+        checked_inputs(slots, specs, self._trained.signature)
         custom_objects = self.getCustomObjects()
         serving = Serving(
             key=self._key_for(custom_objects),

@@ -72,14 +72,14 @@ def prepare(
     custom = params.getCustomObjects()
     with keras.saving.custom_object_scope(custom):
         model, signature = fitting.built(model, read.columns.features, read.features, first_row)
-    fitting.check_inputs(read.columns.features, read.features, signature)
+    features = fitting.checked_inputs(read.columns.features, read.features, signature)
     if check is not None:
         check(model, signature)
     labels = fitting.checked_labels(model, read.columns.labels, read.labels, signature)
     archive = to_archive(model, custom)
     job = TrainingJob(
         model=ModelSource(archive, params.getBackend() or keras.config.backend(), keras.config.floatx()),
-        columns=replace(read.columns, labels=labels),
+        columns=replace(read.columns, features=features, labels=labels),
         schedule=_schedule(params),
         exchange=exchange,
         workers=params.getNumWorkers() or workers,
