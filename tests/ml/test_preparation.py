@@ -62,7 +62,7 @@ def test_a_job_from_params_and_a_schema():
     assert job.schedule.class_weight == {1: 2.0}
     assert (job.schedule.seed, job.schedule.shuffle) == (5, False)
     assert job.exchange == ExchangePlan.named("averaging", every=7)
-    assert job.columns.features == (Slot(None, ("features",)),)
+    assert job.columns.features == (Slot(None, ("features",), shape=(3,)),)
     assert (job.columns.weight, job.columns.validation, job.columns.allow_nan) == ("w", "held", True)
     assert (job.workers, job.memory_budget, job.model.backend) == (2, 1000, "tensorflow")
     assert TrainingJob.from_bytes(job.to_bytes()) == job
@@ -157,7 +157,10 @@ def test_inputs_and_outputs_by_name():
     job = prepared(
         KerasEstimator(model=two_inputs(), featuresCol={"right": ["a", "b"], "left": "features"}, labelCol="y"), columns
     ).job
-    assert job.columns.features == (Slot("right", ("a", "b"), stacked=True), Slot("left", ("features",)))
+    assert job.columns.features == (
+        Slot("right", ("a", "b"), stacked=True, shape=(2,)),
+        Slot("left", ("features",), shape=(3,)),
+    )
     with pytest.raises(ColumnError, match="without 'right'"):
         prepared(KerasEstimator(model=two_inputs(), featuresCol={"left": "features"}, labelCol="y"), columns)
     with pytest.raises(ColumnError, match=r"`featuresCol` must be a dict, since the model has several inputs"):

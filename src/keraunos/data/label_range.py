@@ -22,5 +22,6 @@ def check_classes(slot: Slot, block: Block, first_row: int) -> None:
         raise DataError(
             f"Column {slot.columns[0]!r} holds a label that is out of range for the loss: the model has "
             f"{slot.classes} classes, so labels must be whole numbers from 0 to {slot.classes - 1}. Received: "
-            f"{example.item()!r} in row {first_row + row}. Index the labels first (spark.ml's StringIndexer does), or give the model more outputs."
+            f"{example.item()!r} in row {first_row + row}. Index the labels first (spark.ml's StringIndexer does), or "
+            "give the model more outputs."
         )
