@@ -35,10 +35,10 @@ def partitions(rows, sizes):
     return [rows.slice(int(start), size) for start, size in zip(starts, sizes, strict=False)]
 
 
-def job_of(model, workers, *, exchange="allreduce", every=None, weight=None, validation=None, **schedule):
+def job_of(model, workers, *, exchange="allreduce", every=None, weight=None, validation=None, custom=None, **schedule):
     columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
     return TrainingJob(
-        model=ModelSource(to_archive(model), keras.config.backend()),
+        model=ModelSource(to_archive(model, custom), keras.config.backend()),
         columns=columns,
         schedule=Schedule(**schedule),
         exchange=ExchangePlan.named(exchange, every=every),

@@ -1,32 +1,90 @@
-"""A program for a cluster of several processes: the same fit twice, and a digest of the weights each time."""
+"""Programs that need a Spark of their own, each run in a process of its own by `test_local_cluster.py`."""
 
 import hashlib
+import os
 import sys
 
+import keras
 from pyspark.sql import SparkSession
 
+from keraunos.errors import KeraunosError
 from keraunos.launch import spark as launch
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
-from tests.launch.test_spark import job, rows
+from tests.conformance import engine
+from tests.conformance import learner_models as models
+from tests.launch.test_spark import frame, job, rows
 
 
-def main(master):
+def start(master, **settings):
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-    settings = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "3"}
-    for name, value in settings.items():
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    common = {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": options,
+    }
+    for name, value in (common | settings).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def same_bits():
+    """The same fit twice, with a shuffle between processes before it."""
+    spark = start("local-cluster[2,1,1024]")
     table = rows(300)
     for _ in range(2):
-        # Five partitions into two: a real shuffle between processes, which gives rows in any order.
-        frame = spark.createDataFrame(table).repartition(5)
-        result = launch.fit(job(epochs=3, seed=11), frame, verbose=0)
+        # Five partitions into two: rows arrive in any order.
+        shuffled = spark.createDataFrame(table).repartition(5)
+        result = launch.fit(job(epochs=3, seed=11), shuffled, verbose=0)
         print("digest", hashlib.sha256(read_vector(from_archive(result.archive)).tobytes()).hexdigest())
-        print("hosts", spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
+    print("executors", spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1)
     spark.stop()
 
 
+@keras.saving.register_keras_serializable("tests")
+class TellsDevices(keras.layers.Layer):
+    """Fails on a worker with what that worker sees."""
+
+    def call(self, inputs, training=False):
+        if training:
+            raise RuntimeError(f"devices <{os.environ.get('CUDA_VISIBLE_DEVICES')}>")
+        return inputs
+
+
+def devices(script):
+    """Workers see the devices that Spark gave to their task."""
+    resource = {
+        "spark.worker.resource.gpu.amount": "1",
+        "spark.worker.resource.gpu.discoveryScript": script,
+        "spark.executor.resource.gpu.amount": "1",
+        "spark.task.resource.gpu.amount": "1",
+    }
+    spark = start("local-cluster[1,1,1024]", **resource)
+    model = keras.Sequential([keras.Input((models.FEATURES,)), TellsDevices(), keras.layers.Dense(3, "softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    custom = {"TellsDevices": TellsDevices}
+    _print_error(engine.job_of(model, 1, batch_size=16, custom=custom), frame(spark, partitions=1), custom)
+    spark.stop()
+
+
+def bare_python():
+    """Executors whose Python has none of the packages."""
+    spark = start("local[1]")
+    _print_error(job(workers=1), frame(spark, partitions=1))
+    spark.stop()
+
+
+def _print_error(failing, dataframe, custom_objects=None):
+    try:
+        launch.fit(failing, dataframe, custom_objects=custom_objects, verbose=0)
+    except KeraunosError as error:
+        print(type(error).__name__, str(error).replace("\n", " "))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,29 +1,49 @@
-"""Executors in processes of their own, where Spark does not keep the order of rows across a shuffle."""
+"""Executors in processes of their own, with what they are given and what they lack."""
 
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_two_fits_on_a_cluster_give_the_same_bits():
+
+def run(*arguments, **environment):
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.launch.cluster_fit", "local-cluster[2,1,1024]"],
+        [sys.executable, "-m", "tests.launch.cluster_fit", *arguments],
         cwd=ROOT,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    digests = [line.split()[1] for line in ended.stdout.splitlines() if line.startswith("digest")]
+    return ended.stdout
+
+
+def test_two_fits_on_a_cluster_give_the_same_bits():
+    lines = [line.split() for line in run("same_bits").splitlines()]
+    digests = [line[1] for line in lines if line[0] == "digest"]
     assert len(digests) == 2
     assert digests[0] == digests[1]
-    assert "hosts 3" in ended.stdout
+    assert ["executors", "2"] in lines
+
+
+def test_devices_of_the_task_become_the_workers_devices(tmp_path):
+    script = tmp_path / "devices.sh"
+    script.write_text('#!/bin/sh\necho \'{"name": "gpu", "addresses": ["3"]}\'\n')
+    script.chmod(0o755)
+    assert "devices <3>" in run("devices", str(script))
+
+
+def test_executors_without_the_package_are_one_clear_error(tmp_path):
+    venv.create(tmp_path / "bare", with_pip=False)
+    told = run("bare_python", PYSPARK_PYTHON=str(tmp_path / "bare" / "bin" / "python"))
+    assert told.startswith("ClusterError The executors cannot import")
+    assert "PYSPARK_PYTHON" in told

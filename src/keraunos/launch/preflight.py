@@ -51,7 +51,7 @@ def survey(context: Any, job: TrainingJob) -> Cluster:
     if job.exchange.synchronous and job.workers > slots and not _may_grow(context):
         raise ClusterError(
             f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and a synchronous plan needs "
-            f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now master={context.master}),"
+            f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {context.master}),"
             " or use exchange='downpour', whose workers may run one after the other."
         )
     if context.getConf().get("spark.speculation", "false") == "true":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -45,7 +46,7 @@ def _as_rows(dataset: DataFrame, name: str) -> Any:
     which costs a fifth of the time. A filter that all rows pass makes it stay with rows. Other filters are still
     pushed below it, and where an optimizer sees through it, only the speed changes.
     """
-    if str(dataset.sparkSession.conf.get(_COLUMNAR_INPUT, "false")).lower() != "true":
+    if not _is_set(dataset.sparkSession, _COLUMNAR_INPUT):
         return dataset
     column = sf.col(_quoted(name))
     return dataset.filter(sf.isnull(column) | sf.isnotnull(column))
@@ -53,7 +54,7 @@ def _as_rows(dataset: DataFrame, name: str) -> Any:
 
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names differ by case in this session."""
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    return _is_set(spark, "spark.sql.caseSensitive")
 
 
 def _function(serving: Serving, broadcast: Any, custom_objects: dict[str, Any]) -> Callable[..., Any]:
@@ -82,6 +83,14 @@ def _refuse_existing(dataset: DataFrame, names: list[str]) -> None:
                 f"Received: {', '.join(map(repr, dataset.columns))}. Drop the column, or give the prediction another "
                 "name, as with setPredictionCol."
             )
+
+
+def _is_set(spark: SparkSession, name: str) -> bool:
+    # Asked without a default of ours, which would go before the one that Spark itself has.
+    try:
+        return str(spark.conf.get(name)).lower() == "true"
+    except PySparkException:
+        return False
 
 
 def _quoted(name: str) -> str:
