@@ -45,7 +45,9 @@ class Signature:
                 struct.items() if isinstance(struct, Mapping) else ((tensor.name, tensor) for tensor in model.inputs)
             )
             inputs = tuple(_port(str(name), tensor) for name, tensor in named)
-            return cls(inputs, _outputs(model, getattr(model, "output", model.outputs)))
+            from keraunos.learners.keras_archive import output_structure
+
+            return cls(inputs, _outputs(model, output_structure(model)))
         if examples is None:
             raise ModelError(
                 f"The outputs of the model {model.name!r} must be known. Received: a subclassed model whose inputs "
