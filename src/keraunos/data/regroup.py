@@ -11,9 +11,10 @@ from keraunos.errors import JobError
 
 
 def regroup(blocks: Iterable[Arrays], batch_size: int) -> Iterator[Arrays]:
-    """The same rows in the same order as fresh arrays of `batch_size` rows; the last may be shorter.
+    """The same rows in the same order as arrays of `batch_size` rows; the last may be shorter.
 
-    A block is read only when its rows are needed, and a batch is given as soon as it is full.
+    A block is read only when its rows are needed, and a batch is given as soon as it is full. A batch that lies
+    within one block is a view of it, which may be read-only; others are copies.
     """
     if batch_size < 1:
         raise JobError(f"`batchSize` must be a whole number of at least 1. Received: {batch_size!r}.")
@@ -47,6 +48,8 @@ def _slice(arrays: Arrays, start: int, stop: int) -> Arrays:
 
 def _joined(pieces: list[Arrays]) -> Arrays:
     first = pieces[0]
+    if len(pieces) == 1:
+        return first
     if isinstance(first, dict):
         return {name: _concatenated(piece[name] for piece in pieces if isinstance(piece, dict)) for name in first}
     return _concatenated(piece for piece in pieces if not isinstance(piece, dict))
