@@ -92,7 +92,7 @@ def arrange_targets(model: Any, targets: Any) -> Any:
     if not isinstance(targets, dict):
         return targets
     names = getattr(model, "output_names", None)
-    structure = getattr(model, "output", None) if names else None
+    structure = output_structure(model) if names else None
     if structure is None or isinstance(structure, dict) or set(names or ()) != set(targets):
         return targets
     arranged = [targets[name] for name in names or ()]
@@ -103,6 +103,16 @@ def _essence(error: Exception) -> str:
     """Keras's message without the example it teaches with and the configuration it repeats."""
     message = " ".join(str(error).split())
     return message.partition("Please implement")[0].rpartition("Exception encountered:")[2].strip()[:500]
+
+
+def output_structure(model: Any) -> Any:
+    """The model's outputs as it returns them: one, a list or a dict; `None` where it does not say."""
+    try:
+        return model.output
+    except (AttributeError, ValueError):
+        # An old Keras does not know the output of a Sequential that was not called, but lists it.
+        outputs = getattr(model, "outputs", None)
+        return outputs[0] if outputs is not None and len(outputs) == 1 else outputs
 
 
 @contextlib.contextmanager
