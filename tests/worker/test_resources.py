@@ -1,7 +1,10 @@
 """A worker's cores, devices and memory."""
 
 import os
+import subprocess
+import sys
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -9,21 +12,42 @@ from keraunos.worker import resources
 
 
 @pytest.fixture
-def cores():
+def available():
     before = os.sched_getaffinity(0)
     yield tuple(sorted(before))
     os.sched_setaffinity(0, before)
 
 
-def test_workers_of_one_host_get_cores_of_their_own_and_give_them_back(cores):
-    got = [resources.pin(place, 1, len(cores)) for place in range(len(cores))]
-    assert sorted(got) == [(core,) for core in cores]
-    assert os.sched_getaffinity(0) == set(got[-1])
-    resources.unpin()
-    assert os.sched_getaffinity(0) == set(cores)
+def test_workers_of_one_host_get_cores_of_their_own_and_give_them_back(available):
+    with ExitStack() as workers:
+        got = [workers.enter_context(resources.cores(1)) for _ in available]
+        assert sorted(got) == [(core,) for core in available]
+        assert os.sched_getaffinity(0) == set(got[-1])
+        with resources.cores(1) as too_late:
+            assert too_late == available
+    assert os.sched_getaffinity(0) == set(available)
+    with resources.cores(1) as again:
+        assert again == available[:1]
 
 
-def test_threads_of_an_earlier_job_move_along(cores):
+def test_a_worker_with_several_threads_gets_as_many_cores(available):
+    with resources.cores(len(available)) as got:
+        assert got == available
+    with resources.cores(len(available) + 1) as got:
+        assert got == available
+
+
+def test_another_process_does_not_get_the_same_core(available):
+    code = "from keraunos.worker import resources\nwith resources.cores(1) as got: print(got)"
+    with resources.cores(1) as ours:
+        os.sched_setaffinity(0, available)
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = available[1:2] if len(available) > 1 else available
+    assert ours == available[:1]
+    assert told.stdout.strip() == str(expected)
+
+
+def test_threads_of_an_earlier_job_move_along(available):
     stop, seen = threading.Event(), []
 
     def wait():
@@ -32,15 +56,10 @@ def test_threads_of_an_earlier_job_move_along(cores):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    (core,) = resources.pin(0, 1, len(cores)) if len(cores) > 1 else (cores[0],)
-    stop.set()
-    thread.join()
-    assert seen == [{core}]
-
-
-def test_a_lone_worker_and_one_with_too_few_cores_keep_them_all(cores):
-    assert resources.pin(0, 1, 1) == cores
-    assert resources.pin(3, len(cores), 4) == cores
+    with resources.cores(1) as got:
+        stop.set()
+        thread.join()
+    assert seen == [set(got)]
 
 
 def test_devices_are_the_only_ones_seen(monkeypatch):

@@ -87,10 +87,10 @@ class Client:
             if region is not None:
                 region.close()
 
-    def hello(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Join the job; the answer says which place this rank has among those on its host."""
+    def hello(self, facts: Mapping[str, Any]) -> None:
+        """Join the job."""
         self._send(Kind.HELLO, body={**facts, "host": sockets.gethostname(), "mark": self._mark})
-        return self._wait(Kind.WELCOME).body
+        self._wait(Kind.WELCOME)
 
     def ready(self, layout: Layout, parts: int, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Say that the rows are read and the model is built; the answer comes when training starts."""

@@ -172,10 +172,8 @@ class ServerState:
             self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
         if self.stopped is not None:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
-        on_host = sorted(rank for rank, member in self.members.items() if member.host == host)
-        body = {"place": on_host.index(message.rank)}
         event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
-        return [event, Send(message.rank, Message(Kind.WELCOME, message.rank, message.incarnation, body=body))]
+        return [event, Send(message.rank, Message(Kind.WELCOME, message.rank, message.incarnation))]
 
     def _ready(self, message: Message) -> list[Action]:
         member = self.members[message.rank]

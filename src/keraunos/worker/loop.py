@@ -10,6 +10,7 @@ import itertools
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from keraunos import __version__
 from keraunos.batch import Batch
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import ExchangeError
@@ -56,9 +58,8 @@ def run(
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
     with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
         try:
-            welcome = client.hello({"versions": versions()})
-            _claim(seat, int(welcome["place"]))
-            with _read_rows(job, seat, record_batches) as builder:
+            client.hello({"versions": versions()})
+            with _resources(seat), _read_rows(job, seat, record_batches) as builder:
                 shard = builder.build(
                     seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
                 )
@@ -74,14 +75,16 @@ def run(
 
 def versions() -> dict[str, str]:
     """The versions that must agree between the driver and every worker."""
-    return {name: metadata.version(name) for name in ("keraunos", "keras", "pyarrow")}
+    return {"keraunos": __version__, **{name: metadata.version(name) for name in ("keras", "pyarrow")}}
 
 
-def _claim(seat: Seat, place: int) -> None:
+@contextmanager
+def _resources(seat: Seat) -> Iterator[None]:
+    """The devices and cores of this seat; a framework that is not loaded yet sees no others."""
     if seat.devices:
         resources.show_devices(seat.devices)
-    if seat.pin:
-        resources.pin(place, seat.threads, seat.workers_on_host)
+    with resources.cores(seat.threads) if seat.pin and not seat.devices else nullcontext():
+        yield
 
 
 def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordBatch]) -> ShardBuilder:

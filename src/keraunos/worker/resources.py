@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 # What the process was given before any job pinned it; read at first import, while the process is fresh.
@@ -16,18 +18,40 @@ _cores_at_start: tuple[int, ...] = tuple(sorted(os.sched_getaffinity(0))) if has
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def pin(place: int, threads: int, workers_on_host: int) -> tuple[int, ...]:
-    """Keep this process on its own cores; a lone worker, or one that finds too few cores, keeps them all."""
-    cores = _cores_at_start
-    if workers_on_host > 1 and workers_on_host * threads <= len(cores):
-        cores = cores[place * threads : (place + 1) * threads]
-    _set_affinity(cores)
-    return cores
+@contextmanager
+def cores(threads: int) -> Iterator[tuple[int, ...]]:
+    """Keep this process on that many cores that no other worker of this host has; on all where so many are not free.
+
+    A core is taken by binding a name in the kernel's own namespace of socket names: no two processes can have it, and
+    it is free again when its holder ends, however it ends.
+    """
+    with ExitStack() as held:
+        taken: list[int] = []
+        for core in _cores_at_start:
+            if len(taken) < threads and _take(core, held):
+                taken.append(core)
+        if len(taken) < threads:
+            held.close()
+            taken = list(_cores_at_start)
+        _set_affinity(taken)
+        try:
+            yield tuple(taken)
+        finally:
+            unpin()
 
 
 def unpin() -> None:
     """Let this process run on all the cores it started with."""
     _set_affinity(_cores_at_start)
+
+
+def _take(core: int, held: ExitStack) -> bool:
+    name = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    try:
+        name.bind(f"\0keraunos-core-{core}")
+    except OSError:
+        return False
+    return True
 
 
 def show_devices(addresses: Sequence[str]) -> None:
