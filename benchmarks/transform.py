@@ -27,7 +27,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 FEATURES = 784
 CLASSES = 10
-WARM_UP = 2
+WARM_UP = 6
 
 
 def main() -> None:

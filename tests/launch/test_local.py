@@ -28,7 +28,7 @@ def test_processes_give_the_same_bits_as_threads():
     result = local.fit(job, parts, verbose=0)
     threads, history = engine.train(job, parts)
     assert engine.difference(from_archive(result.archive), threads) == 0.0
-    assert result.history == history
+    assert result.history["loss"] == pytest.approx(history["loss"], rel=1e-6)
 
 
 class KillsAWorker(keras.callbacks.Callback):

@@ -6,6 +6,7 @@ says stop. On the server's own host vectors are read and written in shared memor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket as sockets
 import time
@@ -22,7 +23,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange.security import Credentials, arm_client
 from keraunos.exchange.shared_memory import SharedVector, host_mark
-from keraunos.exchange.wire import Kind, Message, WireError, chunks, decode, pack_arrays
+from keraunos.exchange.wire import SUPERSEDED, Kind, Message, WireError, chunks, decode, pack_arrays
 from keraunos.parameters import Layout, Vector
 
 # A waiting worker first looks again and again, giving its core to whoever wants it, because waking an idle core
@@ -33,6 +34,10 @@ SERVER_SILENCE_SECONDS = 60.0
 
 class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
     """The driver ended the job; there is nothing left to do or to report."""
+
+
+class Superseded(ExchangeError):  # noqa: N818 - says what happened to this worker
+    """A newer incarnation of this rank has taken over."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +169,10 @@ class Client:
             self._send(Kind.PARAMETERS, 0, start, done, np.array(vector[start:stop]))
 
     def failed(self, body: Mapping[str, Any]) -> None:
-        """Tell the driver why this worker ends."""
+        """Tell the driver why this worker ends, and wait until it knows; raises where it cannot be told."""
         self._send(Kind.FAILED, body=body)
+        with contextlib.suppress(Stopped):
+            self._wait(Kind.STOP)
 
     def bye(self) -> None:
         """Leave the job in good order."""
@@ -230,7 +237,8 @@ class Client:
 
     def _keep(self, message: Message) -> None:
         if message.kind is Kind.STOP:
-            raise Stopped(str(message.body.get("reason", "")))
+            reason = str(message.body.get("reason", ""))
+            raise Superseded(reason) if reason == SUPERSEDED else Stopped(reason)
         if message.kind is Kind.GO:
             body = message.body
             self.control = Control(message.round, body["learning_rate"], bool(body["last"]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from keraunos.batch import BatchSpec
 from keraunos.exchange import rules
-from keraunos.exchange.wire import Kind, Message, WireError, unpack_arrays
+from keraunos.exchange.wire import SUPERSEDED, Kind, Message, WireError, unpack_arrays
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout, Vector
 
@@ -152,7 +152,7 @@ class ServerState:
         self.dropped += 1
         if known is not None and message.incarnation < known.incarnation:
             return [
-                Send(message.rank, Message(Kind.STOP, message.rank, message.incarnation, body={"reason": "superseded"}))
+                Send(message.rank, Message(Kind.STOP, message.rank, message.incarnation, body={"reason": SUPERSEDED}))
             ]
         return []
 
@@ -288,6 +288,9 @@ class ServerState:
         elif message.kind not in (Kind.REPORT, Kind.EPOCH):
             return self._drop()
         actions: list[Action] = [Event(message.kind, message.rank, body, arrays, message.round)]
+        if message.kind is Kind.FAILED:
+            # The worker may end in peace: its error is with the driver.
+            actions.append(Send(message.rank, Message(Kind.STOP, body={"reason": "your failure is known"})))
         if message.kind is Kind.BYE and self.plan.synchronous:
             actions += self._close_if_complete() if any(not m.gone for m in self.members.values()) else []
         return actions

@@ -22,6 +22,9 @@ MAX_BODY_BYTES = 1 << 20
 MAX_RANK = 1 << 20
 MAX_COUNTER = 1 << 62
 
+# The reason in a STOP for a worker whose rank a newer incarnation has.
+SUPERSEDED = "superseded"
+
 _HEADER = struct.Struct("!4sBIQQQ")
 _MAGIC = b"KRN1"
 

@@ -87,7 +87,10 @@ def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Map
         source = ModelSource(archive(), serving.backend, serving.floatx)
         while len(_models) >= _KEPT_MODELS:
             _models.popitem(last=False)
-        _models[serving.key] = load_learner(source, custom_objects)
+        # A framework makes as many threads as it sees cores when it starts; beside Spark's own tasks it is to have
+        # no more than its task was given.
+        with resources.cores(resources.task_threads()):
+            _models[serving.key] = load_learner(source, custom_objects)
     _models.move_to_end(serving.key)
     return _models[serving.key]
 

@@ -22,7 +22,7 @@ from keraunos import __version__
 from keraunos.batch import Batch
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import ExchangeError
-from keraunos.exchange.client import Client
+from keraunos.exchange.client import Client, Stopped
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
@@ -65,12 +65,16 @@ def run(
                 )
                 _train(job, seat, client, shard, custom_objects)
             client.bye()
+        except Stopped as stopped:
+            logger.info("rank %d ends: %s", seat.rank, stopped)
         except ExchangeError:
-            # The driver ended the job, another incarnation took over, or nobody is left to tell.
+            # Another incarnation took over, or nobody is left to tell.
             raise
         except BaseException as error:
+            # The driver raises it; raised here as well, it would only fill Spark's log with frames of Java.
             client.failed(describe_failure(error, log.lines))
-            raise
+            if not isinstance(error, Exception):
+                raise
 
 
 def versions() -> dict[str, str]:

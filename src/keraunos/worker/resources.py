@@ -40,6 +40,12 @@ def cores(threads: int) -> Iterator[tuple[int, ...]]:
             unpin()
 
 
+def task_threads() -> int:
+    """How many threads this process was told to use, which is how many cores its Spark task has."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return int(told) if told.isdigit() and int(told) else 1
+
+
 def unpin() -> None:
     """Let this process run on all the cores it started with."""
     _set_affinity(_cores_at_start)
