@@ -160,9 +160,9 @@ class _Follower:
 
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
-        self._gather()
-        total = sum(facts["rows"] for facts in self._ready.values()) * self._job.schedule.epochs
-        with Progress.open(total, self._job.schedule.epochs, self._verbose) as progress:
+        with Progress.open(None, self._job.schedule.epochs, self._verbose) as progress:
+            self._gather()
+            progress.expect(self._total_rows())
             self._progress = progress
             if self._job.exchange.synchronous:
                 self._server.start()
@@ -184,6 +184,9 @@ class _Follower:
         if not self._ready:
             raise DataError(self._no_rows())
         self._check_ready()
+
+    def _total_rows(self) -> int:
+        return sum(int(facts["rows"]) for facts in self._ready.values()) * self._job.schedule.epochs
 
     def _no_rows(self) -> str:
         return (
@@ -275,6 +278,9 @@ class _Follower:
                 f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
             )
         self._ready[event.rank] = event.body
+        if self._progress is not None:
+            # An asynchronous plan's later workers come when the first are already training.
+            self._progress.expect(self._total_rows())
 
     def _on_report(self, event: Event) -> None:
         epoch = self._epochs.setdefault(event.round, _Epoch())

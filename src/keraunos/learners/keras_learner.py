@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from keraunos.batch import Array, Arrays, Batch, BatchSpec
 from keraunos.errors import ModelError
@@ -73,11 +75,22 @@ class KerasLearner(Learner):
             )
         self._write_learning_rate(value)
 
-    @abstractmethod
-    def _read_learning_rate(self) -> float: ...
+    def optimizer_state(self) -> list[npt.NDArray[Any]]:
+        """The optimizer's variables."""
+        return [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in self.model.optimizer.variables]
 
-    @abstractmethod
-    def _write_learning_rate(self, value: float) -> None: ...
+    def restore_optimizer(self, state: Sequence[npt.NDArray[Any]]) -> None:
+        """Set the optimizer's variables to what `optimizer_state` gave."""
+        for variable, value in zip(self.model.optimizer.variables, state, strict=True):
+            variable.assign(np.array(value))
+
+    def _read_learning_rate(self) -> float:
+        return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+
+    def _write_learning_rate(self, value: float) -> None:
+        rate = learning_rate_variable(self.model)
+        assert rate is not None
+        rate.assign(value)
 
     def _learning_rate_index(self) -> int:
         rate = learning_rate_variable(self.model)

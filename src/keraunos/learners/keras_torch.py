@@ -17,7 +17,7 @@ import torch
 from keraunos.batch import Arrays, Batch
 from keraunos.learners.captured_update import capturing
 from keraunos.learners.keras_learner import KerasLearner, denominators_of
-from keraunos.learners.keras_variables import learning_rate_variable, parameter_variables, seeds_of, state_variables
+from keraunos.learners.keras_variables import parameter_variables, seeds_of, state_variables
 from keraunos.learners.learner import Contribution
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss
 from keraunos.parameters import Vector
@@ -105,23 +105,6 @@ class KerasTorchLearner(KerasLearner):
         taken = [np.array(keras.ops.convert_to_numpy(variable.value), dtype=np.float64) for variable in variables]
         self.model.reset_metrics()
         return taken
-
-    def optimizer_state(self) -> list[npt.NDArray[Any]]:
-        """The optimizer's variables."""
-        return [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in self.model.optimizer.variables]
-
-    def restore_optimizer(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Set the optimizer's variables to what `optimizer_state` gave."""
-        for variable, value in zip(self.model.optimizer.variables, state, strict=True):
-            variable.assign(np.array(value))
-
-    def _read_learning_rate(self) -> float:
-        return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
-
-    def _write_learning_rate(self, value: float) -> None:
-        rate = learning_rate_variable(self.model)
-        assert rate is not None
-        rate.assign(value)
 
     def _prepared(self) -> None:
         self._buffers.clear()
