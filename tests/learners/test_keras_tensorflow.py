@@ -6,15 +6,13 @@ import pytest
 from tests.conformance.learner_suite import LearnerSuite
 from tests.conformance.own_process import passes_on
 
-RUNNING = keras.config.backend() == "tensorflow"
+if keras.config.backend() == "tensorflow":
 
+    class TestKerasTensorFlow(LearnerSuite):
+        backend = "tensorflow"
 
-@pytest.mark.skipif(not RUNNING, reason="run in a process of its own by the test below")
-class TestKerasTensorFlow(LearnerSuite):
-    backend = "tensorflow"
+else:
 
-
-@pytest.mark.slow
-@pytest.mark.skipif(RUNNING, reason="this is that process")
-def test_the_suite_passes_in_a_process_of_its_own():
-    passes_on("tensorflow", __file__)
+    @pytest.mark.slow
+    def test_the_suite_passes_in_a_process_of_its_own():
+        passes_on("tensorflow", __file__)

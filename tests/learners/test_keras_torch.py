@@ -5,8 +5,8 @@ import pytest
 
 from tests.conformance.learner_suite import LearnerSuite
 
+if keras.config.backend() == "torch":
 
-@pytest.mark.torch
-@pytest.mark.skipif(keras.config.backend() != "torch", reason="this process runs Keras on another backend")
-class TestKerasTorch(LearnerSuite):
-    backend = "torch"
+    @pytest.mark.torch
+    class TestKerasTorch(LearnerSuite):
+        backend = "torch"
