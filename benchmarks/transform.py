@@ -27,7 +27,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 FEATURES = 784
 CLASSES = 10
-WARM_UP = 6
+WARM_UP = 20  # C2 settles on the code of a path after some two million rows
 
 
 def main() -> None:
