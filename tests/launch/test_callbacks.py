@@ -53,6 +53,7 @@ def test_hooks_run_in_order_and_see_the_trained_weights(exchange):
         "epoch_end 1 ['accuracy', 'loss']",
         "train_end",
     ]
+    assert not np.array_equal(trained.get_weights()[0], models.dense("sgd").get_weights()[0])
     if exchange != "downpour":
         # Workers that never wait may be through with an epoch before the driver has closed the one before it.
         assert not np.array_equal(recorder.weights[0][0], recorder.weights[1][0])
