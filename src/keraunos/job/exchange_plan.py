@@ -7,84 +7,119 @@ new parameters? Every distributed training scheme here is one `ExchangePlan`; th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from keraunos.errors import PlanError, one_of
+from keraunos.job.rule_spec import RuleSpec, parse_call
 
-SENDS = ("gradients", "updates")
-MEETINGS = ("synchronous", "asynchronous")
-RULES = ("own", "mean", "add")
-
-# What runs today, as (what is sent, how workers meet, by which rule).
-COMBINATIONS = (
-    ("gradients", "synchronous", "own"),
-    ("updates", "synchronous", "mean"),
-    ("updates", "asynchronous", "add"),
-)
+SENDS = ("gradients", "updates", "weights")
+MEETINGS = ("synchronous", "asynchronous", "hogwild", "bounded")
+SCALES = ("workers", "staleness")
+COMPRESSIONS = ("bfloat16", "int8")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ExchangePlan:
-    """The four answers.
+    """The four answers, and how contributions are scaled and travel.
 
     Attributes:
-        send: `gradients` (the round's gradient) or `updates` (weights before the round minus weights after it).
-        every: the length of a round: a number of steps, or `"epoch"`.
-        meet: `synchronous` (a round ends when all have sent) or `asynchronous` (each contribution is applied
-            whole, at once, one at a time).
-        rule: `own` (the model's own optimizer, on each worker), `mean` or `add`.
-        scale: the factor on every contribution under `add`; `None` stands for one over the number of workers.
+        send: `gradients` (the round's gradient), `updates` (weights before the round minus weights after it) or
+            `weights`.
+        every: the length of a round: a number of steps, or `"epoch"`. Gradients of a longer round are accumulated at
+            the same weights.
+        meet: `synchronous` (a round ends when all have sent), `asynchronous` (each contribution is applied whole, at
+            once, one at a time), `hogwild` (applied without locks) or `bounded` (asynchronous, but nobody runs more
+            than `bound` rounds ahead; also written `"bounded(4)"`).
+        rule: what is done with contributions, as a `RuleSpec`; given as its name, as in `"mean"` or `"elastic(0.1)"`,
+            or as a Keras optimizer.
+        bound: how many rounds a worker may run ahead of the slowest, with `bounded`; 0 is lock-step.
+        scale: the factor on each contribution of a plan that is not synchronous: a number, `"workers"` (one over
+            their number), `"staleness"` (one over 1 + the contributions of others that were applied since the
+            sender got its parameters), or `None` for the rule's own: `"workers"` for `add` and `delayed_nesterov`,
+            1 for the others. On an optimizer it is the learning rate that is scaled.
+        compression: how vectors travel: `None` (as they are), `"bfloat16"` or `"int8"`.
     """
 
     send: str
     every: int | str
     meet: str
-    rule: str
-    scale: float | None = None
+    rule: RuleSpec
+    bound: int | None = None
+    scale: float | str | None = None
+    compression: str | None = None
 
-    def __post_init__(self) -> None:
-        for name, known in (("send", SENDS), ("meet", MEETINGS), ("rule", RULES)):
-            if getattr(self, name) not in known:
-                raise PlanError(one_of(name, getattr(self, name), known))
-        whole = isinstance(self.every, int) and not isinstance(self.every, bool) and self.every >= 1
-        if not whole and self.every != "epoch":
-            raise PlanError(
-                f"`every` must be a whole number of steps of at least 1, or 'epoch'. Received: {self.every!r}."
-            )
-        if (self.send, self.meet, self.rule) not in COMBINATIONS:
-            fitting = "; ".join(f"{send} / {meet} / {rule}" for send, meet, rule in COMBINATIONS)
-            raise PlanError(
-                f"`send`, `meet` and `rule` must fit together. Expected one of: {fitting}. "
-                f"Received: {self.send} / {self.meet} / {self.rule}."
-            )
-        if self.send == "gradients" and self.every != 1:
-            raise PlanError(
-                f"`every` must be 1 where gradients are sent. Received: {self.every!r}. "
-                "To exchange less often, use exchange='averaging'."
-            )
-        if self.scale is not None and not self.scale > 0:
-            raise PlanError(f"`scale` must be above 0. Received: {self.scale!r}.")
+    def __init__(
+        self,
+        send: str,
+        every: int | str,
+        meet: str,
+        rule: Any,
+        bound: int | None = None,
+        scale: float | str | None = None,
+        compression: str | None = None,
+    ) -> None:
+        meet, bound = _meeting(meet, bound)
+        values = (send, every, meet, RuleSpec.of(rule), bound, scale, compression)
+        for each, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, each.name, value)
+        _check_answers(self)
+        _check_rule(self)
+        _check_scale(self)
 
     @classmethod
-    def named(cls, name: str, *, every: int | str | None = None) -> ExchangePlan:
-        """The preset of that name, with another round length where one is given."""
+    def named(cls, name: str, **answers: Any) -> ExchangePlan:
+        """The preset of that name, with the answers that are given in place of its own, as `refined` takes them."""
         if name not in PRESETS:
             raise PlanError(one_of("exchange", name, PRESETS))
-        return PRESETS[name].refined(every=every)
+        return PRESETS[name].refined(**answers)
 
-    def refined(self, *, every: int | str | None = None) -> ExchangePlan:
-        """The same plan with another round length; `None` leaves it."""
-        return self if every is None else replace(self, every=every)
+    def refined(
+        self,
+        *,
+        every: int | str | None = None,
+        meet: str | None = None,
+        rule: Any = None,
+        bound: int | None = None,
+        scale: float | str | None = None,
+        compression: str | None = None,
+    ) -> ExchangePlan:
+        """The same plan with other answers; `None` leaves one as it is."""
+        kept = self.bound if meet is None or (meet == "bounded" and bound is None) else None
+        return ExchangePlan(
+            send=self.send,
+            every=self.every if every is None else every,
+            meet=self.meet if meet is None else meet,
+            rule=self.rule if rule is None else rule,
+            bound=kept if bound is None else bound,
+            scale=self.scale if scale is None else scale,
+            compression=self.compression if compression is None else compression,
+        )
 
     @property
     def synchronous(self) -> bool:
-        """Whether all workers must run at once."""
+        """Whether a round ends for all at once."""
         return self.meet == "synchronous"
+
+    @property
+    def applies_on_workers(self) -> bool:
+        """Whether each worker applies what was shared with the model's own optimizer, so that they hold the state."""
+        return self.rule.name == "own"
+
+    def factor(self, workers: int, staleness: int = 0) -> float:
+        """The factor on one contribution; 1 under a synchronous plan, whose rule sees all of a round at once."""
+        scale = self.scale
+        if self.synchronous:
+            return 1.0
+        if scale is None:
+            scale = "workers" if self.rule.name in {"add", "delayed_nesterov"} else 1.0
+        if isinstance(scale, str):
+            return 1.0 / workers if scale == "workers" else 1.0 / (1 + staleness)
+        return float(scale)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
-        return asdict(self)
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"rule": self.rule.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ExchangePlan:
@@ -92,8 +127,118 @@ class ExchangePlan:
         return cls(**data)
 
 
+def _meeting(meet: Any, bound: int | None) -> tuple[str, int | None]:
+    """`meet` and the bound that may be written with it."""
+    if not isinstance(meet, str) or "(" not in meet:
+        return meet, bound
+    name, positional, named = parse_call(meet, "meet")
+    if name != "bounded" or named or len(positional) != 1:
+        raise PlanError(
+            "`meet` must be one of 'synchronous', 'asynchronous', 'hogwild' or, with how many rounds a worker may run "
+            f"ahead, 'bounded(4)'. Received: {meet!r}."
+        )
+    if bound not in (None, positional[0]):
+        raise PlanError(f"`bound` must be given once. Received: {bound!r}, with meet={meet!r}.")
+    return name, positional[0]
+
+
+def _check_answers(plan: ExchangePlan) -> None:
+    for name, known in (("send", SENDS), ("meet", MEETINGS)):
+        if getattr(plan, name) not in known:
+            raise PlanError(one_of(name, getattr(plan, name), known))
+    if plan.every != "epoch" and not _is_whole(plan.every, at_least=1):
+        raise PlanError(f"`every` must be a whole number of steps of at least 1, or 'epoch'. Received: {plan.every!r}.")
+    if plan.meet == "bounded":
+        if not _is_whole(plan.bound, at_least=0):
+            raise PlanError(
+                "meet='bounded' must come with `bound`, a whole number of rounds of at least 0 that a worker may run "
+                f"ahead of the slowest. Received: {plan.bound!r}. Write 'bounded(4)'."
+            )
+    elif plan.bound is not None:
+        raise PlanError(
+            f"`bound` must be given with meet='bounded' only. Received: {plan.bound!r}, with meet={plan.meet!r}."
+        )
+    if plan.compression not in (None, *COMPRESSIONS):
+        raise PlanError(one_of("compression", plan.compression, COMPRESSIONS))
+
+
+def _check_rule(plan: ExchangePlan) -> None:
+    """Whether the rule can work on what is sent, as the workers meet."""
+    rule, send = plan.rule, plan.send
+    if rule.home is not None:
+        return
+    need = {
+        "own": ("gradients",),
+        "mean": ("updates", "weights"),
+        "sum": ("updates",),
+        "add": ("updates",),
+        "moving_average": ("weights",),
+        "elastic": ("weights",),
+        "delayed_nesterov": ("updates",),
+    }.get(rule.name, ("gradients", "updates"))
+    if send not in need:
+        expected = " or ".join(f"send={each!r}" for each in need)
+        raise PlanError(f"The rule {str(rule)!r} needs {expected}. Received: send={send!r}. {_nearest(plan)}")
+    if rule.name in {"own", "mean", "sum"} and not plan.synchronous:
+        nearest = {
+            "own": "To apply gradients without waiting, use an optimizer on the server, such as rule='sgd'.",
+            "mean": "Without waiting there is nothing to average: use rule='add', which is scaled by 1/workers.",
+            "sum": "To add each update at once, use rule='add' with scale=1.",
+        }[rule.name]
+        raise PlanError(f"The rule {rule.name!r} needs meet='synchronous'. Received: meet={plan.meet!r}. {nearest}")
+    if rule.name in {"add", "delayed_nesterov"} and plan.synchronous:
+        nearest = "'mean' or 'sum'" if rule.name == "add" else "'sgd(learning_rate=0.7, momentum=0.9, nesterov=True)'"
+        raise PlanError(
+            f"The rule {rule.name!r} applies contributions one at a time and needs a `meet` other than 'synchronous'. "
+            f"Received: meet='synchronous'. Use rule={nearest}."
+        )
+
+
+def _nearest(plan: ExchangePlan) -> str:
+    if plan.rule.name == "own":
+        return "For the model's own optimizer to take whole steps between exchanges, use rule='mean'."
+    if plan.send == "gradients":
+        return "Gradients are applied by the workers' optimizers, rule='own', or by one here, such as rule='sgd'."
+    if plan.send == "weights":
+        return "Weights are combined by rule='mean', 'moving_average(4)' or 'elastic(0.1)'."
+    return "Updates are combined by rule='mean', 'sum' or 'add', or by an optimizer such as 'sgd'."
+
+
+def _check_scale(plan: ExchangePlan) -> None:
+    scale = plan.scale
+    if scale is None:
+        return
+    if isinstance(scale, str) and scale not in SCALES:
+        raise PlanError(one_of("scale", scale, SCALES) + " It may also be a number above 0.")
+    if not isinstance(scale, str) and (
+        isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale < float("inf")
+    ):
+        raise PlanError(f"`scale` must be a number above 0, 'workers' or 'staleness'. Received: {scale!r}.")
+    if plan.synchronous:
+        raise PlanError(
+            "`scale` must be left out where workers meet synchronously: the rule sees all of a round at once. "
+            f"Received: {scale!r}."
+        )
+    if plan.rule.name in {"elastic", "moving_average"} and plan.rule.home is None:
+        argument = "alpha" if plan.rule.name == "elastic" else "n"
+        raise PlanError(
+            f"`scale` must be left out with the rule {plan.rule.name!r}, whose `{argument}` says how far a "
+            f"contribution moves the parameters. Received: {scale!r}."
+        )
+
+
+def _is_whole(value: Any, *, at_least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
+_NESTEROV = RuleSpec("sgd", {"learning_rate": 0.7, "momentum": 0.9, "nesterov": True})
+
 PRESETS: Mapping[str, ExchangePlan] = {
     "allreduce": ExchangePlan("gradients", 1, "synchronous", "own"),
     "averaging": ExchangePlan("updates", 50, "synchronous", "mean"),
     "downpour": ExchangePlan("updates", 5, "asynchronous", "add"),
+    "hogwild": ExchangePlan("updates", 5, "hogwild", "add"),
+    "bounded": ExchangePlan("updates", 5, "bounded", "add", bound=4),
+    "elastic": ExchangePlan("weights", 10, "asynchronous", "elastic"),
+    "diloco": ExchangePlan("updates", 100, "synchronous", _NESTEROV),
 }

@@ -11,12 +11,13 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from keraunos.errors import JobError, one_of
+from keraunos.errors import JobError, PlanError, one_of
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 
 BACKENDS = ("jax", "tensorflow", "torch")
+SERVERS = ("driver", "workers")
 
 _HEADER_LENGTH = struct.Struct("!Q")
 
@@ -41,7 +42,13 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What to train, on which columns, for how long, on how many workers, and how they share parameters."""
+    """What to train, on which columns, for how long, on how many workers, and how they share parameters.
+
+    Attributes:
+        servers: where the parameters live: `"driver"`, `"workers"` (each worker holds its part), or a number of
+            servers that run as tasks of their own.
+        ports: the first and the last port that servers may listen on; `None` for any.
+    """
 
     model: ModelSource
     columns: Columns
@@ -49,12 +56,27 @@ class TrainingJob:
     exchange: ExchangePlan
     workers: int
     memory_budget: int | None = None
+    servers: str | int = "driver"
+    ports: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
             raise JobError(f"`numWorkers` must be a whole number of at least 1. Received: {self.workers!r}.")
         if self.memory_budget is not None and self.memory_budget < 1:
             raise JobError(f"`memoryBudget` must be a number of bytes above 0. Received: {self.memory_budget!r}.")
+        _check_servers(self.servers)
+        if self.ports is not None:
+            object.__setattr__(self, "ports", _checked_ports(self.ports))
+        if self.exchange.compression is not None and self.model.floatx == "float64":
+            raise PlanError(
+                "`compression` must be left out for a float64 model: it would give up the precision that float64 is "
+                f"there for. Received: {self.exchange.compression!r}."
+            )
+
+    @property
+    def needs_all_workers(self) -> bool:
+        """Whether no worker can go on before all of them run, so that each needs a slot of its own at once."""
+        return self.exchange.meet in {"synchronous", "bounded"} or self.servers == "workers"
 
     def to_bytes(self) -> bytes:
         """One blob: the length of the JSON, the JSON, the model archive."""
@@ -66,6 +88,8 @@ class TrainingJob:
                 "exchange": self.exchange.to_json(),
                 "workers": self.workers,
                 "memory_budget": self.memory_budget,
+                "servers": self.servers,
+                "ports": self.ports,
             }
         ).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
@@ -83,4 +107,25 @@ class TrainingJob:
             exchange=ExchangePlan.from_json(data["exchange"]),
             workers=data["workers"],
             memory_budget=data["memory_budget"],
+            servers=data["servers"],
+            ports=data["ports"],
         )
+
+
+def _check_servers(servers: Any) -> None:
+    whole = isinstance(servers, int) and not isinstance(servers, bool) and servers >= 1
+    if not whole and servers not in SERVERS:
+        raise JobError(
+            f"`servers` must be 'driver', 'workers', or a number of servers of at least 1. Received: {servers!r}."
+        )
+
+
+def _checked_ports(ports: Any) -> tuple[int, int]:
+    pair = tuple(ports) if isinstance(ports, (tuple, list)) else ()
+    whole = all(isinstance(port, int) and not isinstance(port, bool) for port in pair)
+    if len(pair) != 2 or not whole or not 1 <= pair[0] <= pair[1] <= 65535:
+        raise JobError(
+            "`ports` must be the first and the last port that servers may listen on, from 1 to 65535. "
+            f"Received: {ports!r}."
+        )
+    return pair[0], pair[1]

@@ -1,0 +1,24 @@
+"""Each worker's update as it comes, scaled. Runs where the parameters live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keraunos.exchange.rules import sums
+from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.parameters import Vector
+
+
+class Add(Rule):
+    """Move by each update times the plan's factor, which is one over the workers unless the plan says otherwise.
+
+    Under `hogwild` this is a plain sum into the shared vector, block by block and without locks: where two threads
+    meet in a block, one of their moves may be lost there.
+    """
+
+    def apply(
+        self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
+    ) -> None:
+        """Subtract the scaled updates from `parameters`."""
+        for each in sent:
+            sums.subtract_mean([each.values], [each], parameters, self.plan.factor(self.workers, each.staleness))

@@ -1,0 +1,84 @@
+"""The sums that rules are made of. Runs where the parameters live.
+
+Contributions are always added up in the order in which they are given, which is that of their ranks and never that of
+their arrival, so that a synchronous run gives the same bits each time. Any thread may call these functions; nothing is
+kept between calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keraunos.exchange.rules.rule import Sent
+from keraunos.parameters import Vector
+
+# Sums run block by block so that what is added stays in the processor's cache.
+_BLOCK = 1 << 16
+
+
+def mean_gradient(sent: Sequence[Sent], trainable: int, out: Vector) -> None:
+    """The gradient of the global batch into the first `trainable` elements, the mean of the float state behind them."""
+    if trainable:
+        gradient(sent, trainable, out[:trainable])
+    if out.size > trainable:
+        mean([each.values[len(each.denominators) * trainable :] for each in sent], sent, out[trainable:])
+
+
+def gradient(sent: Sequence[Sent], trainable: int, out: Vector) -> None:
+    """The gradient of the global batch: the sum over the parts of all numerators over all denominators."""
+    for part in range(len(sent[0].denominators)):
+        values = [each.values[part * trainable : (part + 1) * trainable] for each in sent]
+        factor = _over([each.denominators[part] for each in sent])
+        weighted_sum(values, factor, out, accumulate=part > 0)
+
+
+def mean(values: Sequence[Vector], sent: Sequence[Sent], out: Vector) -> None:
+    """The mean, each worker counted by its rows, of vectors that come times rows."""
+    weighted_sum(values, _over([float(each.rows) for each in sent]), out, accumulate=False)
+
+
+def subtract_mean(values: Sequence[Vector], sent: Sequence[Sent], out: Vector, scale: float = 1.0) -> None:
+    """Move `out` against that mean, scaled."""
+    weighted_sum(values, -scale * _over([float(each.rows) for each in sent]), out, accumulate=True)
+
+
+def over_rows(rows: int) -> float:
+    """What a vector that came times rows is to be multiplied by."""
+    return _over([float(rows)])
+
+
+def weighted_sum(values: Sequence[Vector], factor: float, out: Vector, *, accumulate: bool) -> None:
+    """Set `out` to the sum of the vectors times the factor, or add it to `out`."""
+    scratch = np.empty(min(_BLOCK, max(1, out.size)), dtype=out.dtype)
+    typed = out.dtype.type(factor)
+    for start in range(0, out.size, _BLOCK):
+        target = out[start : start + _BLOCK]
+        block = scratch[: target.size] if accumulate else target
+        np.copyto(block, values[0][start : start + _BLOCK])
+        for each in values[1:]:
+            np.add(block, each[start : start + _BLOCK], out=block)
+        np.multiply(block, typed, out=block)
+        if accumulate:
+            np.add(target, block, out=target)
+
+
+def add_difference(values: Vector, factor: float, base: Vector, weight: float, out: Vector) -> None:
+    """Add `weight` times (the vector times the factor, minus `base`) to `out`, which may be `base` itself."""
+    scratch = np.empty(min(_BLOCK, max(1, out.size)), dtype=out.dtype)
+    typed, typed_weight = out.dtype.type(factor), out.dtype.type(weight)
+    for start in range(0, out.size, _BLOCK):
+        target = out[start : start + _BLOCK]
+        block = scratch[: target.size]
+        np.multiply(values[start : start + _BLOCK], typed, out=block)
+        np.subtract(block, base[start : start + _BLOCK], out=block)
+        np.multiply(block, typed_weight, out=block)
+        np.add(target, block, out=target)
+
+
+def _over(denominators: Sequence[float | None]) -> float:
+    if denominators[0] is None:
+        return 1.0
+    total = sum(float(each) for each in denominators if each is not None)
+    return 1.0 / total if total else 0.0
