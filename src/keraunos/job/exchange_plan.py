@@ -106,6 +106,18 @@ class ExchangePlan:
         """Whether each worker applies what was shared with the model's own optimizer, so that they hold the state."""
         return self.rule.name == "own"
 
+    @property
+    def waits(self) -> bool:
+        """Whether a worker may have to wait for others, so that all of them must run at once."""
+        return self.meet in {"synchronous", "bounded"}
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a worker goes on with its next round while its contribution travels."""
+        if self.send == "weights":
+            return False
+        return self.meet in {"asynchronous", "hogwild"} or (self.meet == "bounded" and bool(self.bound))
+
     def factor(self, workers: int, staleness: int = 0) -> float:
         """The factor on one contribution; 1 under a synchronous plan, whose rule sees all of a round at once."""
         scale = self.scale

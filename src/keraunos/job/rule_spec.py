@@ -223,10 +223,10 @@ def _check_optimizer(spec: RuleSpec) -> None:
         if value is not None:
             raise PlanError(f"`{name}` must not be set on a server's optimizer: {instead}. Received: {value!r}.")
     wrapper = spec.options.get("class_name") if spec.name == KERAS_OBJECT else None
-    if wrapper in {"LossScaleOptimizer", "MultiOptimizer"}:
+    if wrapper in {"LossScaleOptimizer", "MultiOptimizer", "ScheduleFreeAdamW"}:
         raise PlanError(
-            f"A server's optimizer must be a plain one: a {wrapper} wraps others. Received: {wrapper!r}. "
-            "Give the inner optimizer."
+            "A server's optimizer must be a single one that trains the weights that workers compute with. "
+            f"Received: {wrapper!r}. Give an inner optimizer, or 'adamw'."
         )
 
 

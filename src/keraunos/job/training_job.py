@@ -95,13 +95,13 @@ class TrainingJob:
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
 
     @classmethod
-    def from_bytes(cls, blob: bytes) -> TrainingJob:
+    def from_bytes(cls, blob: bytes | bytearray) -> TrainingJob:
         """The job that `to_bytes` wrote."""
         start = _HEADER_LENGTH.size
         (length,) = _HEADER_LENGTH.unpack_from(blob)
         data = json.loads(blob[start : start + length])
         return cls(
-            model=ModelSource(archive=blob[start + length :], **data["model"]),
+            model=ModelSource(archive=bytes(memoryview(blob)[start + length :]), **data["model"]),
             columns=Columns.from_json(data["columns"]),
             schedule=Schedule.from_json(data["schedule"]),
             exchange=ExchangePlan.from_json(data["exchange"]),

@@ -7,6 +7,7 @@ Keras's stateless steps take them; the Keras variables themselves are not writte
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from keraunos.learners.keras_learner import KerasLearner, denominators_of
 from keraunos.learners.keras_variables import state_variables
 from keraunos.learners.learner import Contribution
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, Term, has_own_loss, noting
-from keraunos.parameters import Vector
+from keraunos.parameters import Layout, Vector, is_aligned
 
 
 def configure(floatx: str) -> None:
@@ -230,6 +231,101 @@ class KerasJaxLearner(KerasLearner):
         # On the CPU a computation may read the caller's arrays in place, so it has to end before the call does.
         if self._on_cpu and results:
             results[0].block_until_ready()
+
+
+class CompiledOptimizer:
+    """A built optimizer that a server applies to a vector, as one call of a compiled function.
+
+    Its state stays in the arrays of the last step and is consumed by the next. With `shared`, several threads may call
+    `apply` at once: nothing is consumed then, and what a step adds to the parameters is added to them as they are.
+    """
+
+    def __init__(self, optimizer: Any, variables: list[Any], layout: Layout, *, shared: bool) -> None:
+        self._optimizer = optimizer
+        self._variables = variables
+        self._layout = layout
+        self._shared = shared
+        self._own = threading.local()
+        cpu = jax.local_devices(backend="cpu")[0]
+        self._state: list[Any] = [jax.device_put(variable.value, cpu) for variable in optimizer.variables]
+        for variable in variables:
+            # Steps take the parameters as an argument; the variables stand for their names and shapes alone.
+            variable.value.delete()
+        self._scalar = np.dtype(layout.dtype).type
+        vector = jax.ShapeDtypeStruct((layout.size,), layout.dtype)
+        scalar = jax.ShapeDtypeStruct((), layout.dtype)
+        # The result of the last step is consumed too, for its memory alone: the next result takes its place.
+        donated = () if shared else (0, 1)
+        step = jax.jit(self._moved, donate_argnums=donated, keep_unused=True)
+        # Compiled here, because threads that share the optimizer must not trace it at once.
+        self._step = step.lower(self._state, vector, vector, vector, scalar, scalar).compile()
+        self._spare = jax.device_put(np.zeros(layout.size, layout.dtype), cpu)
+
+    def apply(self, gradient: Vector, parameters: Vector, factor: float, scale: float) -> None:
+        """Move the parameters by one step; `factor` is on the gradient, `scale` on the learning rate."""
+        scalars = self._scalar(factor), self._scalar(scale)
+        gradient = self._readable("gradient", gradient)
+        if self._shared:
+            before = self._readable("parameters", parameters, copied=True)
+            moved, self._state = self._step(self._state, self._spare, gradient, before, *scalars)
+            np.add(parameters, np.asarray(moved), out=parameters)
+            return
+        before = self._readable("parameters", parameters)
+        self._spare, self._state = self._step(self._state, self._spare, gradient, before, *scalars)
+        np.copyto(parameters, np.asarray(self._spare))
+
+    def finish(self, parameters: Vector) -> None:
+        """Put the average in place of the parameters, where the optimizer keeps one."""
+        if not self._optimizer.use_ema:
+            return
+        mapping = list(zip(self._optimizer.variables, self._state, strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            self._optimizer.finalize_variable_values(self._variables)
+        self._layout.join([np.asarray(scope.get_current_value(variable)) for variable in self._variables], parameters)
+
+    def state(self) -> list[npt.NDArray[Any]]:
+        """The optimizer's variables."""
+        return [np.array(value) for value in self._state]
+
+    def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
+        """Set the optimizer's variables to what `state` gave."""
+        self._state = [self._placed(value, now) for value, now in zip(state, self._state, strict=True)]
+
+    def read_learning_rate(self) -> float:
+        """The learning rate as it is now."""
+        mapping = list(zip(self._optimizer.variables, self._state, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return float(np.asarray(keras.ops.convert_to_tensor(self._optimizer.learning_rate)))
+
+    def write_learning_rate(self, value: float) -> None:
+        """Set the learning rate, which no schedule computes."""
+        at = next(i for i, each in enumerate(self._optimizer.variables) if each is self._optimizer._learning_rate)
+        self._state = [self._placed(value, now) if i == at else now for i, now in enumerate(self._state)]
+
+    def _readable(self, name: str, vector: Vector, *, copied: bool = False) -> Vector:
+        """The vector where JAX reads it in place: itself, or a copy in memory that this thread keeps for it."""
+        if is_aligned(vector) and not copied:
+            return vector
+        kept: Vector | None = getattr(self._own, name, None)
+        if kept is None:
+            kept = self._layout.empty()
+            setattr(self._own, name, kept)
+        np.copyto(kept, vector)
+        return kept
+
+    def _moved(self, state: Any, _: Any, gradient: Any, parameters: Any, factor: Any, scale: Any) -> Any:
+        """Traced: the parameters after a step, or what it adds to them, and the state after it."""
+        optimizer, layout = self._optimizer, self._layout
+        rate = optimizer._get_current_learning_rate
+        with replaced(optimizer, _get_current_learning_rate=lambda: keras.ops.convert_to_tensor(rate()) * scale):
+            after, state = optimizer.stateless_apply(state, layout.split(gradient * factor), layout.split(parameters))
+        vector = jnp.concatenate([jnp.ravel(each) for each in after])
+        return vector - parameters if self._shared else vector, list(state)
+
+    @staticmethod
+    def _placed(value: Any, like: Any) -> Any:
+        # A copy of its own, because the next step consumes it.
+        return jax.device_put(np.array(value, dtype=like.dtype), like.sharding, may_alias=False)
 
 
 class _TracedStep:

@@ -77,6 +77,12 @@ def add_difference(values: Vector, factor: float, base: Vector, weight: float, o
         np.add(target, block, out=target)
 
 
+def squared_norm(vector: Vector) -> float:
+    """The sum of the squares, in double precision across blocks."""
+    blocks = (vector[start : start + _BLOCK] for start in range(0, vector.size, _BLOCK))
+    return sum(float(np.dot(block, block)) for block in blocks)
+
+
 def _over(denominators: Sequence[float | None]) -> float:
     if denominators[0] is None:
         return 1.0

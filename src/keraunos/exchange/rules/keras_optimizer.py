@@ -1,0 +1,136 @@
+"""Any Keras optimizer, applied where the parameters live to what workers send. Runs there.
+
+A gradient is applied as it is; an update (weights before the round minus weights after it) counts as one. Float state
+such as BatchNorm's statistics is not optimised: see `KerasOptimizer`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from keraunos.exchange.rules import sums
+from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.exchange.sharding import Slice
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_spec import KERAS_OBJECT, RuleSpec
+from keraunos.parameters import Vector, aligned_empty
+
+# Those of Keras that treat every element alone; any other sees whole variables.
+_ELEMENTWISE = {"adadelta", "adagrad", "adam", "adamax", "adamw", "ftrl", "lion", "nadam", "rmsprop", "sgd"}
+
+
+class KerasOptimizer(Rule):
+    """One step of the optimizer for a round's mean gradient (or update), or for each contribution as it comes.
+
+    The plan's `scale` is a factor on the learning rate of the step that it scales, and so also on what the optimizer
+    multiplies by the learning rate, such as decoupled weight decay; moments see the gradient as it was sent.
+
+    Float state moves without the optimizer: in a synchronous round to its mean over the workers, or by its mean update;
+    otherwise, by 1/workers of the way to what the sender has, or of the sender's update.
+    """
+
+    def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
+        super().__init__(plan, part, workers)
+        # Keras is loaded by a server that needs it, and not where a plan is only asked what it needs.
+        from keraunos.learners.keras_optimizers import ServerOptimizer
+
+        self.elementwise = self.is_elementwise(plan)
+        self.needs_norm = self.asks_for_norm(plan)
+        self._own = threading.local()
+        self._optimizer: ServerOptimizer | None = None
+        if part.trainable_size:
+            shared = plan.meet == "hogwild"
+            self._optimizer = ServerOptimizer(plan.rule, _variables(plan.rule, part), part.layout.dtype, shared=shared)
+
+    @classmethod
+    def is_elementwise(cls, plan: ExchangePlan) -> bool:
+        """Whether the optimizer treats every element alone, and clips none by the norm of its variable."""
+        return plan.rule.option("clipnorm") is None and _treats_elements_alone(plan.rule)
+
+    @classmethod
+    def asks_for_norm(cls, plan: ExchangePlan) -> bool:
+        """Whether the optimizer clips by the norm of the whole gradient."""
+        return plan.rule.option("global_clipnorm") is not None
+
+    def apply(
+        self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
+    ) -> None:
+        """Step with what was sent, and move the float state."""
+        trainable = self.part.trainable_size
+        if self._optimizer is not None:
+            scale = 1.0 if self.plan.synchronous else self.plan.factor(self.workers, sent[0].staleness)
+            self._optimizer.apply(self._reduced(sent), parameters[:trainable], squared_norm, scale)
+        if self.part.state_size and any(each.rows for each in sent):
+            self._move_state(sent, parameters[trainable:])
+
+    def squared_norm(self, sent: Sequence[Sent]) -> float:
+        """This slice's part of the squared norm of the mean gradient, or of the mean update."""
+        return sums.squared_norm(self._reduced(sent)) if self.part.trainable_size else 0.0
+
+    def finish(self, parameters: Vector) -> None:
+        """Put the optimizer's average in place of the parameters, where it keeps one."""
+        if self._optimizer is not None:
+            self._optimizer.finish(parameters[: self.part.trainable_size])
+
+    def state(self) -> list[npt.NDArray[Any]]:
+        """The optimizer's variables."""
+        return [] if self._optimizer is None else self._optimizer.state()
+
+    def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
+        """Set the optimizer's variables to what `state` gave."""
+        if self._optimizer is not None:
+            self._optimizer.restore(state)
+
+    @property
+    def learning_rate(self) -> float | None:
+        """The optimizer's learning rate as it is now."""
+        return None if self._optimizer is None else self._optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if self._optimizer is not None:
+            self._optimizer.learning_rate = value
+
+    def _reduced(self, sent: Sequence[Sent]) -> Vector:
+        """The mean gradient, or the mean update, of the trainable part, in this thread's own space."""
+        trainable = self.part.trainable_size
+        reduced: Vector | None = getattr(self._own, "reduced", None)
+        if reduced is None:
+            self._own.reduced = reduced = aligned_empty(trainable, self.part.layout.dtype)
+        if self.plan.send == "gradients":
+            sums.gradient(sent, trainable, reduced)
+        else:
+            sums.mean([each.values[:trainable] for each in sent], sent, reduced)
+        return reduced
+
+    def _move_state(self, sent: Sequence[Sent], state: Vector) -> None:
+        values = [each.values[-self.part.state_size :] for each in sent]
+        weight = 1.0 if self.plan.synchronous else 1.0 / self.workers
+        if self.plan.send == "updates":
+            sums.subtract_mean(values, sent, state, weight)
+        elif self.plan.synchronous:
+            sums.mean(values, sent, state)
+        else:
+            sums.add_difference(values[0], sums.over_rows(sent[0].rows), state, weight, state)
+
+
+def _treats_elements_alone(spec: RuleSpec) -> bool:
+    if spec.name != KERAS_OBJECT:
+        return spec.name in _ELEMENTWISE
+    # A class of somebody's own may have the name of one of Keras's.
+    own = spec.options.get("module") == "keras.optimizers" and spec.options.get("registered_name") is None
+    return own and str(spec.options["class_name"]).lower() in _ELEMENTWISE
+
+
+def _variables(spec: RuleSpec, part: Slice) -> list[tuple[str, tuple[int, ...]]]:
+    """The variables as the optimizer is to see them."""
+    elementwise = spec.option("clipnorm") is None and _treats_elements_alone(spec)
+    if elementwise and not spec.options.get("exclude_from_weight_decay"):
+        # Nothing depends on where one ends and the next begins, and a single long one is the fastest.
+        return [("parameters", (part.trainable_size,))]
+    pieces = [piece for piece in part.pieces if piece.trainable]
+    return [(piece.name, piece.shape if piece.whole else (piece.size,)) for piece in pieces]
