@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from keraunos.data.shard import ShardBuilder
 from keraunos.errors import ExchangeError
+from keraunos.exchange import hosting
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
@@ -35,14 +36,26 @@ def partitions(rows, sizes):
     return [rows.slice(int(start), size) for start, size in zip(starts, sizes, strict=False)]
 
 
-def job_of(model, workers, *, exchange="allreduce", every=None, weight=None, validation=None, custom=None, **schedule):
+def job_of(
+    model,
+    workers,
+    *,
+    exchange="allreduce",
+    every=None,
+    weight=None,
+    validation=None,
+    custom=None,
+    servers="driver",
+    **schedule,
+):
     columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
     return TrainingJob(
         model=ModelSource(to_archive(model, custom), keras.config.backend()),
         columns=columns,
         schedule=Schedule(**schedule),
-        exchange=ExchangePlan.named(exchange, every=every),
+        exchange=exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange, every=every),
         workers=workers,
+        servers=servers,
     )
 
 
@@ -70,13 +83,23 @@ class Threads:
             threading.Thread(target=self._work, args=(job, connection, rank, part, share_memory))
             for rank, part in enumerate(parts)
         ]
+        servers = job.servers if isinstance(job.servers, int) else 0
+        self._threads += [threading.Thread(target=self._serve, args=(connection, i)) for i in range(servers)]
         for thread in self._threads:
             thread.start()
 
     def _work(self, job, connection, rank, part, share_memory):
         seat = loop.Seat(rank, incarnation=1, share_memory=share_memory, pin=False)
         try:
-            loop.run(job, seat, connection, part.to_batches())
+            loop.run(seat, connection, part.to_batches())
+        except ExchangeError:
+            pass
+        except Exception as error:  # noqa: BLE001 - the test's own thread raises it
+            self.errors.append(error)
+
+    def _serve(self, connection, index):
+        try:
+            hosting.host_slice(connection, index, 1, {"versions": loop.versions()})
         except ExchangeError:
             pass
         except Exception as error:  # noqa: BLE001 - the test's own thread raises it

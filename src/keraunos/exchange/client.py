@@ -1,7 +1,8 @@
-"""A worker's side of the exchange. Runs on workers, in the thread that trains.
+"""A member's side of the job: joining, reporting, ending, all its waiting. Runs on workers, in the thread that trains.
 
-`Client` is a context manager and belongs to one thread. Every wait has a deadline, and ends at once when the server
-says stop. On the server's own host vectors are read and written in shared memory and only short messages travel.
+`Client` is a context manager and belongs to one thread. Every wait has a deadline, and ends at once when the driver
+says stop. Whoever else has something to do while the member waits (the links to the slices, a slice that this worker
+hosts) attends to it through `attend`.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import zmq
 
 from keraunos.errors import ExchangeError
-from keraunos.exchange.security import Credentials, arm_client
-from keraunos.exchange.shared_memory import SharedVector, host_mark
-from keraunos.exchange.wire import SUPERSEDED, Kind, Message, WireError, chunks, decode, pack_arrays
-from keraunos.parameters import Layout, Vector
+from keraunos.exchange.link import Link
+from keraunos.exchange.shared_memory import host_mark
+from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays
+from keraunos.parameters import Vector
 
 # A waiting worker first looks again and again, giving its core to whoever wants it, because waking an idle core
 # costs more than a whole round of a small model; then it sleeps until something arrives.
 SPIN_SECONDS = 0.02
 SERVER_SILENCE_SECONDS = 60.0
+_SLEEP_MS = 1000
+# How many pieces of a blob are on their way at once.
+_WINDOW = 8
+
+Found = TypeVar("Found")
 
 
 class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
@@ -50,7 +56,7 @@ class Control:
 
 
 class Client:
-    """One rank's connection to the server."""
+    """One rank's connection to the coordinator."""
 
     def __init__(
         self,
@@ -61,26 +67,23 @@ class Client:
         share_memory: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._address = str(connection["address"])
-        self._credentials = Credentials(**connection["credentials"])
-        self._rank = rank
-        self._incarnation = incarnation
-        self._mark = host_mark() if share_memory else None
+        self.connection = connection
+        self.rank = rank
+        self.incarnation = incarnation
+        self.mark = host_mark() if share_memory else None
+        self.control: Control | None = None
+        self.released = False
         self._clock = clock
         self._stack = ExitStack()
-        self._upload: SharedVector | None = None
-        self._download: SharedVector | None = None
-        self._scratch: Vector = np.empty(0)
-        self.layout: Layout | None = None
-        self.control: Control | None = None
+        self._attendants: list[tuple[zmq.Socket[bytes], Callable[[], bool]]] = []
+        self._handlers: dict[Kind, Callable[[Message], None]] = {}
+        self._inbox: list[Message] = []
+        self._heard = clock()
 
     def __enter__(self) -> Self:
         with self._stack:
-            context = self._stack.enter_context(zmq.Context())
-            self._socket: zmq.Socket[bytes] = self._stack.enter_context(context.socket(zmq.DEALER))
-            self._socket.linger = 2000
-            arm_client(self._socket, self._credentials)
-            self._socket.connect(self._address)
+            self.context: zmq.Context[zmq.Socket[bytes]] = self._stack.enter_context(zmq.Context())
+            self._link = self._stack.enter_context(Link(self.context, self.connection, self.rank, self.incarnation))
             self._stack = self._stack.pop_all()
         return self
 
@@ -88,51 +91,52 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        for region in (self._upload, self._download):
-            if region is not None:
-                region.close()
 
-    def hello(self, facts: Mapping[str, Any]) -> None:
-        """Join the job."""
-        self._send(Kind.HELLO, body={**facts, "host": sockets.gethostname(), "mark": self._mark})
-        self._wait(Kind.WELCOME)
+    def attend(self, socket: zmq.Socket[bytes], work: Callable[[], bool]) -> None:
+        """Call `work` while waiting, which says whether it did something; `socket` wakes a sleeping worker up."""
+        self._attendants.append((socket, work))
 
-    def ready(self, layout: Layout, parts: int, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def dismiss(self) -> None:
+        """Attend to nothing else any more."""
+        self._attendants.clear()
+
+    def on(self, kind: Kind, handler: Callable[[Message], None]) -> None:
+        """Call `handler` for such messages of the coordinator, whenever this worker listens."""
+        self._handlers[kind] = handler
+
+    def hello(self, facts: Mapping[str, Any]) -> Mapping[str, int]:
+        """Join the job; gives the sizes of what there is to fetch."""
+        self._link.send(Kind.HELLO, body={**facts, "host": sockets.gethostname(), "mark": self.mark})
+        sizes: Mapping[str, int] = self._wait(Kind.WELCOME).body["sizes"]
+        return sizes
+
+    def fetch(self, name: str, start: int, stop: int) -> bytearray:
+        """Bytes `start` to `stop` of something that the coordinator has."""
+        fetched = bytearray(stop - start)
+        missing = list(range(0, len(fetched), CHUNK_BYTES))
+        asked = 0
+        arrived = 0
+        while arrived < len(missing):
+            while asked < len(missing) and asked - arrived < _WINDOW:
+                self._link.send(Kind.FETCH, offset=start + missing[asked], body={"name": name})
+                asked += 1
+            message = self._wait(Kind.BLOB)
+            place = message.offset - start
+            piece = bytes(message.payload) if message.payload is not None else b""
+            length = min(len(piece), len(fetched) - place)
+            fetched[place : place + length] = piece[:length]
+            arrived += 1
+        return fetched
+
+    def ready(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Say that the rows are read and the model is built; the answer comes when training starts."""
-        self.layout = layout
-        self._scratch = layout.empty()
-        self._send(Kind.READY, body={**facts, "parts": parts})
-        body = self._wait(Kind.START).body
-        offers = body.get("shared")
-        if offers and self._mark is not None:
-            self._upload, self._download = (SharedVector.open(offers[name]) for name in ("upload", "result"))
-        return body
-
-    def first_parameters(self) -> Vector:
-        """Where an asynchronous worker starts: what the server holds now. Read it before the next call."""
-        return self._result(0)
-
-    def exchange(self, round_: int, values: Vector, denominators: Sequence[float | None], rows: int) -> Vector:
-        """Contribute to a round and wait for its result, which is good until the next call."""
-        body = {"denominators": list(denominators), "rows": rows}
-        if self._shares:
-            np.copyto(self._upload_vector[: values.size], values)
-            self._send(Kind.PUSH, round_, body=body)
-        else:
-            for start, stop in chunks(values.size, values.itemsize):
-                last = body if stop == values.size else {}
-                self._send(Kind.PUSH, round_, start, last, np.ascontiguousarray(values[start:stop]))
-        return self._result(round_)
-
-    def pass_round(self, round_: int) -> Vector:
-        """Take part in a round without a contribution and wait for its result, which is good until the next call."""
-        self._send(Kind.PASS, round_)
-        return self._result(round_)
+        self._link.send(Kind.READY, body=facts)
+        return self._wait(Kind.START).body
 
     def report(self, epoch: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
         """Tell the driver how far this rank is, and the metrics' state since the last report."""
         shapes, buffer = pack_arrays(metrics)
-        self._send(Kind.REPORT, epoch, body={"rows": rows, "shapes": shapes}, payload=buffer)
+        self._link.send(Kind.REPORT, epoch, body={"rows": rows, "shapes": shapes}, payload=buffer)
 
     def end_epoch(
         self,
@@ -144,96 +148,87 @@ class Client:
         """Tell the driver that an epoch is done: the rest of its metrics, then those of the validation rows."""
         shapes, buffer = pack_arrays([*metrics, *validation])
         body = {"rows": rows, "shapes": shapes, "split": len(metrics)}
-        self._send(Kind.EPOCH, epoch, body=body, payload=buffer)
+        self._link.send(Kind.EPOCH, epoch, body=body, payload=buffer)
 
     def wait_for_go(self, epoch: int) -> Control:
         """What the driver decided after that epoch."""
-        while self.control is None or self.control.epoch < epoch:
-            self._wait(Kind.GO)
-        return self.control
+        return self.wait_until(lambda: self.control if self.control and self.control.epoch >= epoch else None, "GO")
 
     def poll_control(self) -> Control | None:
         """The driver's latest decision, without waiting for one."""
-        while (message := self._receive(0)) is not None:
-            self._keep(message)
+        self._listen()
         return self.control
 
-    def send_parameters(self, vector: Vector, body: Mapping[str, Any]) -> None:
-        """Send this rank's parameters to the driver."""
-        if self._shares:
-            np.copyto(self._upload_vector[: vector.size], vector)
-            self._send(Kind.PARAMETERS, body={**body, "complete": True})
-            return
-        for start, stop in chunks(vector.size, vector.itemsize):
-            done = {**body, "complete": stop == vector.size}
-            self._send(Kind.PARAMETERS, 0, start, done, np.array(vector[start:stop]))
+    def send_parameters(self, vector: Vector, start: int = 0, body: Mapping[str, Any] | None = None) -> None:
+        """Send the driver parameters, which lie at `start` in the whole vector; they are copied."""
+        for first, last in chunks(vector.size, vector.itemsize):
+            done = {**(body or {}), "complete": last == vector.size}
+            self._link.send(Kind.PARAMETERS, 0, start + first, done, np.array(vector[first:last]))
+
+    def tell_norm(self, round_: int, value: float) -> None:
+        """Tell the other slices this one's part of a round's squared norm."""
+        self._link.send(Kind.NORM, round_, body={"value": value})
+
+    def done(self, *, wait: bool) -> None:
+        """Say that this rank has trained to the end, and with `wait` wait until all have and the result is home."""
+        self._link.send(Kind.DONE)
+        if wait:
+            self.wait_until(lambda: self.released or None, "RELEASE")
 
     def failed(self, body: Mapping[str, Any]) -> None:
         """Tell the driver why this worker ends, and wait until it knows; raises where it cannot be told."""
-        self._send(Kind.FAILED, body=body)
+        self._link.send(Kind.FAILED, body=body)
         with contextlib.suppress(Stopped):
             self._wait(Kind.STOP)
 
     def bye(self) -> None:
         """Leave the job in good order."""
-        self._send(Kind.BYE)
+        self._link.send(Kind.BYE)
 
-    @property
-    def _shares(self) -> bool:
-        return self._upload is not None and self._download is not None
-
-    @property
-    def _upload_vector(self) -> Vector:
-        assert self._upload is not None
-        return self._upload.vector
-
-    def _result(self, round_: int) -> Vector:
-        message = self._wait(Kind.RESULT, round_)
-        if message.payload is None and self._download is not None:
-            return self._download.vector
-        missing = self._scratch.size
-        while True:
-            if message.round == round_ and message.payload is not None:
-                values = np.frombuffer(message.payload, dtype=self._scratch.dtype)
-                self._scratch[message.offset : message.offset + values.size] = values
-                missing -= values.size
-            if missing <= 0:
-                return self._scratch
-            message = self._wait(Kind.RESULT, round_)
-
-    def _send(
-        self,
-        kind: Kind,
-        round_: int = 0,
-        offset: int = 0,
-        body: Mapping[str, Any] | None = None,
-        payload: npt.NDArray[Any] | None = None,
-    ) -> None:
-        fields = dict(body or {})
-        if self._shares:
-            fields["shared"] = True
-        message = Message(kind, self._rank, self._incarnation, round_, offset, fields, payload)
-        self._socket.send_multipart(message.encode(), copy=payload is None)
-
-    def _wait(self, kind: Kind, round_: int | None = None) -> Message:
-        heard = self._clock()
-        spin_until = heard + SPIN_SECONDS
-        while True:
-            message = self._receive(0 if self._clock() < spin_until else 1000)
-            if message is None:
-                if self._clock() < spin_until:
-                    os.sched_yield()
-                elif self._clock() - heard > SERVER_SILENCE_SECONDS:
-                    raise ExchangeError(
-                        f"Nothing was heard from the parameter server at {self._address} for "
-                        f"{SERVER_SILENCE_SECONDS:.0f} s while waiting for {kind.name}; the driver is gone, or the "
-                        "network between it and this worker is."
-                    )
+    def wait_until(self, condition: Callable[[], Found | None], what: str) -> Found:
+        """Attend to everything until `condition` gives something."""
+        self._heard = self._clock()
+        spin_until = self._heard + SPIN_SECONDS
+        while (found := condition()) is None:
+            if self._listen():
                 continue
-            heard = self._clock()
+            if self._clock() < spin_until:
+                os.sched_yield()
+                continue
+            self._sleep()
+            if self._clock() - self._heard > SERVER_SILENCE_SECONDS:
+                raise ExchangeError(
+                    f"Nothing was heard from the driver at {self._link.address} for {SERVER_SILENCE_SECONDS:.0f} s "
+                    f"while waiting for {what}; the driver is gone, or the network between it and this worker is."
+                )
+        return found
+
+    def _wait(self, kind: Kind) -> Message:
+        def taken() -> Message | None:
+            for index, message in enumerate(self._inbox):
+                if message.kind is kind:
+                    return self._inbox.pop(index)
+            return None
+
+        return self.wait_until(taken, kind.name)
+
+    def _listen(self) -> bool:
+        """Take what is here; whether there was something."""
+        some = False
+        for _, work in self._attendants:
+            some |= work()
+        while (message := self._link.receive()) is not None:
+            some = True
+            self._heard = self._clock()
             self._keep(message)
-            if message.kind is kind and (round_ is None or message.round >= round_):
-                return message
+        return some
+
+    def _sleep(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._link.socket, zmq.POLLIN)
+        for socket, _ in self._attendants:
+            poller.register(socket, zmq.POLLIN)
+        poller.poll(_SLEEP_MS)
 
     def _keep(self, message: Message) -> None:
         if message.kind is Kind.STOP:
@@ -242,15 +237,9 @@ class Client:
         if message.kind is Kind.GO:
             body = message.body
             self.control = Control(message.round, body["learning_rate"], bool(body["last"]))
-
-    def _receive(self, timeout_ms: int) -> Message | None:
-        if timeout_ms and not self._socket.poll(timeout_ms):
-            return None
-        try:
-            frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-        except zmq.Again:
-            return None
-        try:
-            return decode([frame.buffer for frame in frames])
-        except WireError as error:
-            raise ExchangeError(f"The parameter server sent something that is not a message: {error}.") from error
+        elif message.kind is Kind.RELEASE:
+            self.released = True
+        elif message.kind in self._handlers:
+            self._handlers[message.kind](message)
+        elif message.kind is not Kind.ALIVE:
+            self._inbox.append(message)

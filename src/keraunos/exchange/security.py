@@ -10,6 +10,8 @@ from __future__ import annotations
 import ipaddress
 import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,6 +45,21 @@ class Credentials:
         client_public, client_secret = (key.decode() for key in zmq.curve_keypair())
         return cls("", server_public, server_secret, client_public, client_secret)
 
+    def for_slice(self, host: str) -> Credentials:
+        """What the server of a slice uses on `host`: the job's own clients may speak to it; its key is its own.
+
+        Called where the server runs, which holds only what `for_client` gave.
+        """
+        if is_loopback(host) and self.password:
+            return self
+        server_public, server_secret = (key.decode() for key in zmq.curve_keypair())
+        return Credentials("", server_public, server_secret, self.client_public, self.client_secret)
+
+    @property
+    def seal_key(self) -> bytes:
+        """What seals messages, so that a damaged or made-up one is known as such."""
+        return (self.password or self.client_secret).encode()
+
     def for_client(self) -> dict[str, Any]:
         """What a worker needs, as plain data: never the server's secret key."""
         return asdict(self) | {"server_secret": ""}
@@ -59,21 +76,32 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def guard_server(socket: zmq.Socket[bytes], credentials: Credentials) -> ThreadAuthenticator:
-    """Make `socket` refuse everyone without the job's secrets; stop what is returned before the context ends."""
-    authenticator = ThreadAuthenticator(socket.context, log=_silent)
-    authenticator.start()
+@contextmanager
+def guarded_context(credentials: Credentials) -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+    """A ZeroMQ context in which armed sockets refuse everyone without the job's secrets."""
+    with zmq.Context() as context:
+        authenticator = ThreadAuthenticator(context, log=_silent)
+        authenticator.start()
+        try:
+            if credentials.password:
+                authenticator.configure_plain(domain=_DOMAIN, passwords={_USER.decode(): credentials.password})
+            else:
+                allowed = credentials.client_public.encode()
+                authenticator.configure_curve_callback(domain=_DOMAIN, credentials_provider=_AllowOne(allowed))
+            yield context
+        finally:
+            authenticator.stop()
+
+
+def arm_server(socket: zmq.Socket[bytes], credentials: Credentials) -> None:
+    """Make `socket` ask for the job's secrets."""
     if credentials.password:
-        authenticator.configure_plain(domain=_DOMAIN, passwords={_USER.decode(): credentials.password})
         socket.plain_server = True
     else:
-        allowed = credentials.client_public.encode()
-        authenticator.configure_curve_callback(domain=_DOMAIN, credentials_provider=_AllowOne(allowed))
         socket.curve_server = True
         socket.curve_secretkey = credentials.server_secret.encode()
         socket.curve_publickey = credentials.server_public.encode()
     socket.zap_domain = _DOMAIN.encode()
-    return authenticator
 
 
 def arm_client(socket: zmq.Socket[bytes], credentials: Credentials) -> None:

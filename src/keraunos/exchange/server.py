@@ -1,39 +1,51 @@
-"""Sockets and a thread around the server's state. Runs on the driver.
+"""The driver's side of the exchange: the coordinator, and the slices where they live here. Runs on the driver.
 
-`Server` is a context manager: inside it the server is bound and answers; outside it thread, sockets, port and shared
-memory are gone. What workers report is read from `events` by the thread that follows the fit.
+`Server` is a context manager: inside it the job can be joined; outside it threads, sockets, ports and shared memory
+are gone. Where the slices live on executors or on the workers, it knows them by what their hosts tell.
 """
 
 from __future__ import annotations
 
-import logging
+import json
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import zmq
 
-from keraunos.errors import ExchangeError
 from keraunos.exchange import security
-from keraunos.exchange.server_state import Action, Event, Offer, Send, ServerState
+from keraunos.exchange.coordinator import Coordinator
+from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
+from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.rules.registry import is_elementwise, make_rule
+from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
-from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Kind, Message, WireError, chunks, decode
+from keraunos.exchange.slice_server import SliceServer
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout, Vector
 
-logger = logging.getLogger(__name__)
-
-ALIVE_EVERY_SECONDS = 2
+COLLECT_SECONDS = 120.0
+# Threads that add into one vector under `hogwild`; more than a few only wait for memory.
+_HOGWILD_THREADS = 4
 
 
 class Server:
-    """The parameter server of one job, bound to `host` on a free port."""
+    """Where a job's workers meet, bound to `host`.
+
+    Args:
+        plan: how they share parameters.
+        workers: how many there are.
+        layout: of the vector that is shared.
+        parameters: what it holds to begin with.
+        servers: `"driver"`, `"workers"`, or the number of tasks that host the slices.
+        host: the address to bind to.
+        ports: the first and the last port that may be used; any free one without it.
+        job: the job as bytes, which workers fetch.
+    """
 
     def __init__(
         self,
@@ -42,182 +54,140 @@ class Server:
         layout: Layout,
         parameters: Vector,
         *,
+        servers: str | int = "driver",
         host: str = "127.0.0.1",
-        clock: Callable[[], float] = time.monotonic,
+        ports: tuple[int, int] | None = None,
+        job: bytes = b"",
     ) -> None:
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.plan = plan
         self.host = host
-        self._clock = clock
-        self._mark = host_mark()
+        self._layout = layout
+        self._workers = workers
+        self._initial = parameters
+        self._ports = ports
         self._credentials = security.Credentials.fresh(host)
         self._stack = ExitStack()
-        self._regions: dict[int, SharedVector] = {}
-        self._results: dict[int, SharedVector] = {}
-        self._buffers: dict[int, Vector] = {}
-        self._clients: dict[int, bytes] = {}
-        self._shared: set[int] = set()
-        self._commands: queue.SimpleQueue[Callable[[], Iterable[Action]] | None] = queue.SimpleQueue()
-        result = self._common_result(plan, layout)
-        center = result if plan.synchronous and plan.send != "gradients" else layout.empty()
-        np.copyto(center, parameters)
-        self.state = ServerState(
-            plan, workers, layout, center, result if plan.synchronous else center, self._buffers.__getitem__
+        self._on_driver = servers == "driver"
+        self._hosted_by_workers = servers == "workers"
+        self._slices: list[SliceServer] = []
+        self._ended = threading.Event()
+        self._common: SharedVector | None = None
+        about = json.dumps(
+            {"plan": plan.to_json(), "layout": layout.to_json(), "workers": workers, "ports": ports}
+        ).encode()
+        self.state = CoordinatorState(
+            layout,
+            workers,
+            servers=servers if isinstance(servers, int) else 0,
+            hosted=self._hosted_by_workers,
+            needs_all=plan.waits or self._hosted_by_workers,
+            anywhere=is_elementwise(plan),
+            blobs={
+                "job": lambda: memoryview(job),
+                "exchange": lambda: memoryview(about),
+                "parameters": lambda: self._initial.data.cast("B"),
+            },
         )
-        self._thread = threading.Thread(target=self._serve, name="keraunos-server", daemon=True)
 
     def __enter__(self) -> Self:
         with self._stack:
-            context = self._stack.enter_context(zmq.Context())
-            self._socket: zmq.Socket[bytes] = self._stack.enter_context(context.socket(zmq.ROUTER))
-            authenticator = security.guard_server(self._socket, self._credentials)
-            self._stack.callback(authenticator.stop)
-            self._socket.linger = 1000
-            self._socket.sndhwm = 0
-            self._socket.maxmsgsize = CHUNK_BYTES + MAX_BODY_BYTES
-            self._port = self._socket.bind_to_random_port(f"tcp://{self.host}")
-            self._bell: zmq.Socket[bytes] = self._stack.enter_context(context.socket(zmq.PAIR))
-            self._bell.bind("inproc://bell")
-            self._ringer: zmq.Socket[bytes] = self._stack.enter_context(context.socket(zmq.PAIR))
-            self._ringer.connect("inproc://bell")
-            self._thread.start()
+            context = self._stack.enter_context(security.guarded_context(self._credentials))
+            if self._on_driver:
+                self._stack.callback(self._close_slices)
+                self._serve_slices(context)
+            endpoint = self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
+            self._coordinator = self._stack.enter_context(Coordinator(self.state, context, endpoint))
             self._stack = self._stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._commands.put(None)
-        self._ringer.send(b"")
-        self._thread.join()
         self._stack.close()
-        self._buffers.clear()
-        for region in (*self._regions.values(), *self._results.values()):
-            region.close()
+        if self._common is not None:
+            self._common.close()
 
     @property
     def connection(self) -> dict[str, Any]:
-        """All that a worker needs to connect, as plain data; it holds the job's secrets."""
-        return {"address": f"tcp://{self.host}:{self._port}", "credentials": self._credentials.for_client()}
+        """All that a member needs to connect, as plain data; it holds the job's secrets."""
+        return self._coordinator.connection
 
     @property
-    def uploaded(self) -> Vector:
-        """The parameters that a worker sent last."""
+    def events(self) -> queue.SimpleQueue[Event]:
+        """What the members report."""
+        return self._coordinator.events
+
+    @property
+    def dropped(self) -> int:
+        """How many messages were not taken, here."""
+        return self._coordinator.dropped + sum(each.dropped for each in self._slices)
+
+    def parameters(self, check: Callable[[], None] | None = None) -> Vector:
+        """The parameters as they are now; `check` is called while waiting for them and may raise.
+
+        They come from here, from the hosts of the slices, or, where the rule runs on the workers, from the one that
+        sends them.
+        """
+        if self.plan.applies_on_workers:
+            return self.state.uploaded
+        if self._on_driver:
+            return np.array(self._slices[0].parameters)
+        self._coordinator.collect(COLLECT_SECONDS, check)
         return self.state.uploaded
-
-    @property
-    def parameters(self) -> Vector:
-        """The parameters that the server holds."""
-        return self.state.parameters
 
     def tell_at_start(self, facts: Mapping[str, Any]) -> None:
         """What every worker is told with START; set before the first one is ready."""
         self.state.start_facts = dict(facts)
 
-    def start(self) -> None:
-        """Let a synchronous plan's rounds begin."""
-        self._command(self.state.start)
+    def start(self, ranks: Iterable[int]) -> None:
+        """Let training begin, where it begins for all at once, for the ranks that have rows."""
+        expected = frozenset(ranks)
+        for each in self._slices:
+            each.command(lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
+        if self._hosted_by_workers and self.plan.synchronous and self.plan.compression is None:
+            self._share_result()
+        offer = None if self._common is None else self._common.offer
+        self._command(lambda: self.state.start(offer))
 
     def go(self, epoch: int, *, learning_rate: float | None, last: bool) -> None:
         """Tell the workers to go on after an epoch, or that it was the last."""
-        self._command(lambda: self.state.go(epoch, learning_rate, last))
+        self._command(lambda: self.state.go(epoch, learning_rate, last=last))
+
+    def release(self) -> None:
+        """Let those who host slices end."""
+        self._command(self.state.release)
 
     def stop(self, reason: str) -> None:
         """End the exchange; every worker that is waiting or comes back is told why."""
         self._command(lambda: self.state.stop(reason))
 
     def _command(self, command: Callable[[], Iterable[Action]]) -> None:
-        if not self._thread.is_alive():
-            raise ExchangeError("the parameter server has ended")
-        self._commands.put(command)
-        self._ringer.send(b"")
+        self._coordinator.command(command)
 
-    def _common_result(self, plan: ExchangePlan, layout: Layout) -> Vector:
-        if not plan.synchronous or self._mark is None:
-            return layout.empty()
-        self._results[-1] = SharedVector.create(layout.size, layout.dtype)
-        return self._results[-1].vector
+    def _share_result(self) -> None:
+        """Where everyone is on this host, one region holds the results of all slices."""
+        if self.state.same_host(host_mark()):
+            self._common = SharedVector.create(self._layout.size, self._layout.dtype)
 
-    def _serve(self) -> None:
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        poller.register(self._bell, zmq.POLLIN)
-        next_sign = self._clock()
-        while True:
-            ready = dict(poller.poll(ALIVE_EVERY_SECONDS * 1000))
-            if self._clock() >= next_sign:
-                next_sign = self._clock() + ALIVE_EVERY_SECONDS
-                self._act(self.state.alive())
-            if self._bell in ready:
-                self._bell.recv()
-                command = self._commands.get()
-                if command is None:
-                    return
-                self._act(command())
-            if self._socket in ready:
-                self._receive()
+    def _serve_slices(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+        whole = Slice(self._layout, 0, self._layout.size)
+        shared: dict[str, Any] = {}
+        initial = None if self.plan.applies_on_workers else self._initial
+        threads = min(_HOGWILD_THREADS, self._workers) if self.plan.meet == "hogwild" else 1
+        if self.plan.meet == "hogwild":
+            initial = np.array(self._initial)
+            shared = {"rule": make_rule(self.plan, whole, self._workers)}
+        for _ in range(threads):
+            endpoint = self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
+            server = SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared)
+            self._slices.append(server)
+            thread = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
+            thread.start()
+            self._stack.callback(thread.join)
+            self._stack.callback(self._ended.set)
+        self.state.slices = [self._slices[0].connection]
+        self.state.alternatives = [server.connection for server in self._slices]
 
-    def _receive(self) -> None:
-        while True:
-            try:
-                client, *frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                return
-            try:
-                message = decode([frame.buffer for frame in frames])
-            except WireError as error:
-                self.state.dropped += 1
-                logger.debug("dropped a malformed message: %s", error)
-                continue
-            if message.kind is Kind.HELLO and self._newest(message):
-                self._clients[message.rank] = client.bytes
-            if self._clients.get(message.rank) == client.bytes:
-                (self._shared.add if message.body.get("shared") else self._shared.discard)(message.rank)
-            self._act(self.state.receive(message))
-
-    def _newest(self, message: Message) -> bool:
-        known = self.state.members.get(message.rank)
-        return known is None or message.incarnation >= known.incarnation
-
-    def _act(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Event):
-                self.events.put(action)
-            elif isinstance(action, Offer):
-                self._make_buffers(action.rank, action.length)
-            else:
-                self._send(action)
-
-    def _make_buffers(self, rank: int, length: int) -> None:
-        layout = self.state.layout
-        if self._mark is None or self.state.members[rank].mark != self._mark:
-            self._buffers[rank] = np.empty(length, dtype=layout.dtype)
-            return
-        self._regions[rank] = SharedVector.create(length, layout.dtype)
-        self._buffers[rank] = self._regions[rank].vector
-        if not self.state.plan.synchronous:
-            self._results[rank] = SharedVector.create(layout.size, layout.dtype)
-
-    def _send(self, action: Send) -> None:
-        client = self._clients.get(action.rank)
-        if client is None:
-            return
-        message = action.message
-        if message.kind is Kind.START and action.rank in self._regions:
-            result = self._results[-1 if self.state.plan.synchronous else action.rank]
-            offers = {"upload": self._regions[action.rank].offer, "result": result.offer}
-            message = replace(message, body={**message.body, "shared": offers})
-        if action.result is None:
-            self._socket.send_multipart([client, *message.encode()])
-        elif action.rank in self._shared:
-            if not self.state.plan.synchronous:
-                np.copyto(self._results[action.rank].vector, action.result)
-            self._socket.send_multipart([client, *message.encode()])
-        else:
-            self._send_vector(client, message, action.result)
-
-    def _send_vector(self, client: bytes, message: Message, vector: Vector) -> None:
-        # Under a synchronous plan nobody writes to the vector before everyone has read it, so it is not copied.
-        copy = not self.state.plan.synchronous
-        for start, stop in chunks(vector.size, vector.itemsize):
-            chunk = replace(message, offset=start, payload=vector[start:stop])
-            self._socket.send_multipart([client, *chunk.encode()], copy=copy)
+    def _close_slices(self) -> None:
+        for each in self._slices:
+            each.close()

@@ -7,6 +7,8 @@ of its own, into buffers that both sides keep.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import struct
 from collections.abc import Mapping, Sequence
@@ -26,28 +28,48 @@ MAX_COUNTER = 1 << 62
 SUPERSEDED = "superseded"
 
 _HEADER = struct.Struct("!4sBIQQQ")
-_MAGIC = b"KRN1"
+_MAGIC = b"KRN2"
+_SEAL_BYTES = 16
 
 
 class Kind(IntEnum):
-    """What a message is about. Below 32 a worker speaks, from 32 on the server does."""
+    """What a message is about.
+
+    Below 32 a member speaks to the coordinator, from 32 on the coordinator does; from 64 on a worker speaks to the
+    server of a slice, from 96 on such a server does.
+    """
 
     HELLO = 1
-    READY = 2
-    PUSH = 3
-    PASS = 4
-    REPORT = 5
-    EPOCH = 6
-    PARAMETERS = 7
-    FAILED = 8
-    BYE = 9
+    FETCH = 2
+    READY = 3
+    REPORT = 4
+    EPOCH = 5
+    PARAMETERS = 6
+    STATE = 7
+    NORM = 8
+    FAILED = 9
+    DONE = 10
+    BYE = 11
 
     WELCOME = 32
-    START = 33
-    RESULT = 34
+    BLOB = 33
+    START = 34
     GO = 35
     STOP = 36
     ALIVE = 37
+    UPLOAD = 38
+    SNAPSHOT = 39
+    TOTAL_NORM = 40
+    RELEASE = 41
+
+    JOIN = 64
+    PUSH = 65
+    PASS = 66
+    LEAVE = 67
+
+    JOINED = 96
+    RESULT = 97
+    REFUSED = 98
 
 
 class WireError(ValueError):
@@ -66,24 +88,28 @@ class Message:
     body: Mapping[str, Any] = field(default_factory=dict)
     payload: memoryview | npt.NDArray[Any] | None = None
 
-    def encode(self) -> list[Any]:
-        """The frames that `decode` reads."""
+    def encode(self, key: bytes = b"") -> list[Any]:
+        """The frames that `decode` reads with the same key."""
         header = _HEADER.pack(_MAGIC, self.kind, self.rank, self.incarnation, self.round, self.offset)
-        frames: list[Any] = [header, json.dumps(self.body).encode() if self.body else b""]
+        body = json.dumps(self.body).encode() if self.body else b""
+        frames: list[Any] = [header + _seal(key, header, body), body]
         if self.payload is not None:
             frames.append(self.payload)
         return frames
 
 
-def decode(frames: Sequence[Any]) -> Message:
-    """The message in `frames`, or a `WireError`."""
+def decode(frames: Sequence[Any], key: bytes = b"") -> Message:
+    """The message in `frames`, or a `WireError`; so is one that was not sealed with `key`."""
     if not 2 <= len(frames) <= 3:
         raise WireError(f"a message has 2 or 3 frames, not {len(frames)}")
-    header, body = memoryview(frames[0]), memoryview(frames[1])
-    if header.nbytes != _HEADER.size:
-        raise WireError(f"a header has {_HEADER.size} bytes, not {header.nbytes}")
+    sealed, body = memoryview(frames[0]), memoryview(frames[1])
+    if sealed.nbytes != _HEADER.size + _SEAL_BYTES:
+        raise WireError(f"a header has {_HEADER.size + _SEAL_BYTES} bytes, not {sealed.nbytes}")
+    header = sealed[: _HEADER.size]
     if body.nbytes > MAX_BODY_BYTES:
         raise WireError(f"a body has at most {MAX_BODY_BYTES} bytes, not {body.nbytes}")
+    if not hmac.compare_digest(sealed[_HEADER.size :], _seal(key, header, body)):
+        raise WireError("a header or body is not as it was sent")
     magic, kind, rank, incarnation, round_, offset = _HEADER.unpack(header)
     if magic != _MAGIC:
         raise WireError("not a message of this protocol")
@@ -100,10 +126,25 @@ def decode(frames: Sequence[Any]) -> Message:
     return Message(message_kind, rank, incarnation, round_, offset, fields, payload)
 
 
+def _seal(key: bytes, header: Any, body: Any) -> bytes:
+    """What only a holder of the key can make, and only for these bytes. Payloads are the sender's own affair."""
+    seal = hashlib.blake2b(header, digest_size=_SEAL_BYTES, key=key[: hashlib.blake2b.MAX_KEY_SIZE])
+    seal.update(body)
+    return seal.digest()
+
+
 def chunks(length: int, itemsize: int) -> list[tuple[int, int]]:
     """Where a vector is cut: (start, stop) in elements, each of about `CHUNK_BYTES`; one empty chunk for length 0."""
     step = max(1, CHUNK_BYTES // itemsize)
     return [(start, min(length, start + step)) for start in range(0, max(length, 1), step)]
+
+
+def chunk_at(offset: int, length: int, itemsize: int) -> tuple[int, int]:
+    """The chunk of a vector that starts at `offset`; a `WireError` where none does."""
+    step = max(1, CHUNK_BYTES // itemsize)
+    if offset % step or not 0 <= offset < max(length, 1):
+        raise WireError(f"no chunk of a vector of {length} elements starts at {offset}")
+    return offset, min(length, offset + step)
 
 
 def pack_arrays(arrays: Sequence[npt.NDArray[np.float64]]) -> tuple[list[list[int]], npt.NDArray[np.float64]]:

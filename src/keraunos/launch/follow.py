@@ -14,19 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
 from keraunos.batch import BatchSpec
 from keraunos.errors import ClusterError, DataError, WorkerError
+from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
-from keraunos.exchange.server_state import Event
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import DriverCallbacks
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import layout_of, read_vector, write_vector
 from keraunos.learners.metric_states import MetricReader
-from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
@@ -36,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 JOIN_SECONDS = 120.0
 _LOOK_SECONDS = 0.2
+_LEAVE_SECONDS = 15.0
 _SHOW_SECONDS = 0.5
 _SKEW = 2.0
 
@@ -105,7 +103,16 @@ class Fit:
         if job.schedule.learning_rate is not None:
             model.optimizer.learning_rate = job.schedule.learning_rate
         hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
-        with Server(job.exchange, job.workers, layout_of(model), read_vector(model), host=host) as server:
+        with Server(
+            job.exchange,
+            job.workers,
+            layout_of(model),
+            read_vector(model),
+            servers=job.servers,
+            host=host,
+            ports=job.ports,
+            job=job.to_bytes(),
+        ) as server:
             hooks.begin()
             server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
             yield cls(job, model, server, hooks, custom_objects, verbose)
@@ -150,6 +157,8 @@ class _Follower:
         self._joined: dict[int, str] = {}
         self._ready: dict[int, dict[str, Any]] = {}
         self._left: set[int] = set()
+        self._done: set[int] = set()
+        self._servers: set[int] = set()
         self._rows_done: dict[int, int] = {}
         self._epochs: dict[int, _Epoch] = {}
         self._history: list[dict[str, float]] = []
@@ -164,23 +173,38 @@ class _Follower:
             self._gather()
             progress.expect(self._total_rows())
             self._progress = progress
-            if self._job.exchange.synchronous:
-                self._server.start()
-            while len(self._left) < self._job.workers:
+            if self._job.needs_all_workers:
+                self._server.start(self._ready)
+            while len(self._left | self._done) < self._job.workers:
                 self._handle(self._next())
-        write_vector(self._model, self._parameters())
+            write_vector(self._model, self._server.parameters(self._workers.check))
+            self._server.release()
+            self._see_off()
         self._callbacks.end(self._history[-1] if self._history else {})
         return History(self._history)
 
+    def _see_off(self) -> None:
+        """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
+        deadline = self._clock() + _LEAVE_SECONDS
+        expected = set(self._joined) | self._servers
+        while not expected <= self._left and self._clock() < deadline and not self._workers.ended():
+            try:
+                self._handle(self._server.events.get(timeout=_LOOK_SECONDS))
+            except queue.Empty:
+                self._workers.check()
+
     def _gather(self) -> None:
-        """Wait until a synchronous plan's workers are all ready, or an asynchronous one's first is."""
+        """Wait until all workers are ready where the plan needs them at once, or else the first; and the servers."""
         deadline = self._clock() + JOIN_SECONDS
-        wanted = self._job.workers if self._job.exchange.synchronous else 1
-        while len(self._ready.keys() | self._left) < wanted or (
-            not self._ready and len(self._left) < self._job.workers
+        wanted = self._job.workers if self._job.needs_all_workers else 1
+        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        while (
+            len(self._ready.keys() | self._left) < wanted
+            or (not self._ready and len(self._left) < self._job.workers)
+            or len(self._servers) < servers
         ):
-            event = self._next(deadline if len(self._joined) < wanted else None)
-            self._handle(event)
+            late = len(self._joined) < wanted or len(self._servers) < servers
+            self._handle(self._next(deadline if late else None))
         if not self._ready:
             raise DataError(self._no_rows())
         self._check_ready()
@@ -197,7 +221,7 @@ class _Follower:
     def _check_ready(self) -> None:
         facts = self._ready.values()
         rows = {rank: each["rows"] for rank, each in self._ready.items()}
-        if not self._job.exchange.synchronous:
+        if not self._job.needs_all_workers:
             return
         if not sum(rows.values()):
             raise DataError(
@@ -243,6 +267,7 @@ class _Follower:
             Kind.READY: self._on_ready,
             Kind.REPORT: self._on_report,
             Kind.EPOCH: self._on_epoch,
+            Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
         }
@@ -251,6 +276,8 @@ class _Follower:
             handler(event)
 
     def _on_hello(self, event: Event) -> None:
+        if event.rank >= FIRST_SERVER:
+            self._servers.add(event.rank)
         if event.body["again"]:
             raise WorkerError(
                 f"Worker {event.rank} on {self._joined.get(event.rank, 'a host')} was lost and started again, which "
@@ -265,9 +292,12 @@ class _Follower:
                 f"The executor on {event.body['host']} has other versions than the driver: {', '.join(differing)}. "
                 "Install the same ones everywhere, or ship one environment with spark.archives."
             )
-        self._joined[event.rank] = str(event.body["host"])
+        if event.rank < FIRST_SERVER:
+            self._joined[event.rank] = str(event.body["host"])
 
     def _on_ready(self, event: Event) -> None:
+        if event.rank >= FIRST_SERVER:
+            return
         spec = BatchSpec.from_json(event.body["spec"])
         if self._reader is None:
             self._reader = MetricReader(self._model, spec)
@@ -298,6 +328,10 @@ class _Follower:
         self._rows_done[event.rank] = int(event.body["rows"])
         self._close_epochs()
 
+    def _on_done(self, event: Event) -> None:
+        self._done.add(event.rank)
+        self._close_epochs()
+
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
         self._close_epochs()
@@ -310,7 +344,7 @@ class _Follower:
         """Close the next epoch once every rank that trains has reported it."""
         number = len(self._history)
         epoch = self._epochs.get(number)
-        expected = set(range(self._job.workers)) - self._left
+        expected = set(range(self._job.workers)) - self._left - self._done
         if epoch is None or self._last or not epoch.ranks or not expected <= epoch.ranks:
             return
         logs = self._logs(epoch)
@@ -319,7 +353,9 @@ class _Follower:
         if self._progress is not None:
             self._progress.update(sum(self._rows_done.values()), number, logs)
             self._progress.epoch_end(number, logs)
-        stop = self._callbacks.end_epoch(number, self._parameters() if self._callbacks else None, logs)
+        stop = self._callbacks.end_epoch(
+            number, self._server.parameters(self._workers.check) if self._callbacks else None, logs
+        )
         self._last = stop or number + 1 == self._job.schedule.epochs
         if not self._last:
             self._callbacks.begin_epoch(number + 1)
@@ -344,7 +380,3 @@ class _Follower:
         if due and self._progress is not None and self._reader is not None:
             self._show_next = self._clock() + _SHOW_SECONDS
             self._progress.update(sum(self._rows_done.values()), number, self._reader.read(epoch.states))
-
-    def _parameters(self) -> Vector:
-        """The parameters as they are now: from the server, or, where the rule runs on the workers, from one of them."""
-        return self._server.uploaded if self._job.exchange.send == "gradients" else np.array(self._server.parameters)

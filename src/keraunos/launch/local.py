@@ -75,7 +75,12 @@ class WorkerProcesses:
 
     def __enter__(self) -> Self:
         environment = {**os.environ, "KERAS_BACKEND": self._job.model.backend, "OMP_NUM_THREADS": str(self._threads)}
-        for rank, partition in enumerate(self._partitions):
+        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        roles: list[tuple[int | None, int, Partition | None]] = [
+            *((None, rank, partition) for rank, partition in enumerate(self._partitions)),
+            *((index, self._job.workers + index, None) for index in range(servers)),
+        ]
+        for index, rank, partition in roles:
             log = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
             process = subprocess.Popen(
                 [sys.executable, "-m", "keraunos.launch.local_worker"],
@@ -87,7 +92,7 @@ class WorkerProcesses:
             self._processes.append(process)
             self._errors.append(log)
             # A pipe holds little, so that feeding one worker would otherwise wait for it to import its framework.
-            feeder = threading.Thread(target=self._feed, args=(process, rank, partition), daemon=True)
+            feeder = threading.Thread(target=self._feed, args=(process, index, rank, partition), daemon=True)
             feeder.start()
             self._feeders.append(feeder)
         return self
@@ -124,8 +129,11 @@ class WorkerProcesses:
         """What a user may do when workers do not come."""
         return "See that this machine has the memory for that many processes, or use fewer workers."
 
-    def _feed(self, process: subprocess.Popen[bytes], rank: int, partition: Partition) -> None:
+    def _feed(
+        self, process: subprocess.Popen[bytes], index: int | None, rank: int, partition: Partition | None
+    ) -> None:
         header = {
+            "slice": index,
             "connection": self._connection,
             "rank": rank,
             "threads": self._threads,
@@ -136,9 +144,11 @@ class WorkerProcesses:
             return
         try:
             with process.stdin as pipe:
-                for blob in (json.dumps(header).encode(), self._job.to_bytes()):
-                    pipe.write(len(blob).to_bytes(8, "big"))
-                    pipe.write(blob)
+                blob = json.dumps(header).encode()
+                pipe.write(len(blob).to_bytes(8, "big"))
+                pipe.write(blob)
+                if partition is None:
+                    return
                 with pa.ipc.new_stream(pipe, partition.schema) as stream:
                     stream.write_table(partition)
         except (BrokenPipeError, pa.ArrowInvalid, OSError):

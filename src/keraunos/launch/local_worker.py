@@ -1,7 +1,7 @@
 """The process of one local worker: `python -m keraunos.launch.local_worker`, fed through standard input.
 
-It reads a header and the job, each behind its length, then an Arrow stream with the rows. Secrets come through the
-pipe, never through the command line or the environment.
+It reads a header behind its length, then an Arrow stream with the rows; the job itself it fetches from the driver.
+Secrets come through the pipe, never through the command line or the environment.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import IO, Any
 import pyarrow as pa
 
 from keraunos.errors import ExchangeError
-from keraunos.job.training_job import TrainingJob
+from keraunos.exchange import hosting
+from keraunos.exchange.client import Stopped
 from keraunos.worker import loop
 
 
 def main() -> int:
     """Train one rank; the exit code says whether it ended well."""
     header = json.loads(_blob(sys.stdin.buffer))
-    job = TrainingJob.from_bytes(_blob(sys.stdin.buffer))
+    if header["slice"] is not None:
+        return _serve(header)
     seat = loop.Seat(
         rank=header["rank"],
         incarnation=0,
@@ -31,7 +33,17 @@ def main() -> int:
     )
     custom_objects = {name: _imported(*reference) for name, reference in header["imports"].items()}
     try:
-        loop.run(job, seat, header["connection"], pa.ipc.open_stream(sys.stdin.buffer), custom_objects)
+        loop.run(seat, header["connection"], pa.ipc.open_stream(sys.stdin.buffer), custom_objects)
+    except ExchangeError:
+        return 3
+    return 0
+
+
+def _serve(header: dict[str, Any]) -> int:
+    try:
+        hosting.host_slice(header["connection"], header["slice"], 0, {"versions": loop.versions()})
+    except Stopped:
+        return 0
     except ExchangeError:
         return 3
     return 0

@@ -48,12 +48,7 @@ def check_java() -> None:
 def survey(context: Any, job: TrainingJob) -> Cluster:
     """Read the cluster's facts and refuse a job that it can never run."""
     slots = total_slots(context)
-    if job.exchange.synchronous and job.workers > slots and not _may_grow(context):
-        raise ClusterError(
-            f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and a synchronous plan needs "
-            f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {context.master}),"
-            " or use exchange='downpour', whose workers may run one after the other."
-        )
+    _check_slots(context, job, slots)
     if context.getConf().get("spark.speculation", "false") == "true":
         raise ClusterError(
             "Spark may start a second copy of a running worker because spark.speculation is true. "
@@ -69,6 +64,27 @@ def survey(context: Any, job: TrainingJob) -> Cluster:
         host=server_host(context),
         has_devices=context.getConf().get("spark.task.resource.gpu.amount") is not None,
         memory_budget=_container_budget(context, per_host),
+    )
+
+
+def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
+    servers = job.servers if isinstance(job.servers, int) else 0
+    needed = servers + (job.workers if job.needs_all_workers else 1)
+    if needed <= slots or _may_grow(context):
+        return
+    if servers:
+        raise ClusterError(
+            f"servers={servers} and numWorkers={job.workers} need {needed} task slots at once, and Spark has {slots}. "
+            f"Servers are tasks of their own. Lower either, give Spark more cores (now {context.master}), or let the "
+            "parameters live elsewhere with servers='driver' or servers='workers'."
+        )
+    why = (
+        "a synchronous plan" if job.exchange.synchronous else f"meet={job.exchange.meet!r} with servers={job.servers!r}"
+    )
+    raise ClusterError(
+        f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and {why} needs "
+        f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {context.master}),"
+        " or use exchange='downpour', whose workers may run one after the other."
     )
 
 

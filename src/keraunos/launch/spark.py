@@ -12,8 +12,9 @@ import os
 import re
 import sys
 import threading
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -30,7 +31,7 @@ from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
-from keraunos.launch.spark_task import RESULT_SCHEMA, train_partition
+from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition
 
 logger = logging.getLogger(__name__)
 
@@ -52,17 +53,23 @@ def fit(
     cluster = preflight.survey(context, job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
-    slots = min(job.workers, cluster.slots)
+    servers = job.servers if isinstance(job.servers, int) else 0
+    slots = min(job.workers + servers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
         Fit.open(job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
-        task = functools.partial(train_partition, job.to_bytes(), opened.connection, place, custom_objects)
+        task = functools.partial(train_partition, opened.connection, place, custom_objects)
         with worker_environment(spark, job.model.backend, fresh=cluster.has_devices):
             results = _one_partition_a_worker(dataframe, job).mapInArrow(task, RESULT_SCHEMA)
-        with SparkJob(results, job.workers) as workers:
-            return opened.follow(workers)
+            # Made in here, too: Spark notes the workers' environment when a function is wrapped.
+            slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
+        with SparkJobs(spark, job.workers, servers) as jobs:
+            if slices is not None:
+                jobs.run(slices.count)
+            jobs.run(results.collect)
+            return opened.follow(jobs)
 
 
 def total_slots(spark: SparkSession) -> int:
@@ -103,19 +110,17 @@ def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False
             context.pythonExec = python
 
 
-class SparkJob:
-    """The Spark job of one fit, in its own thread; leaving the context ends it."""
+class SparkJobs:
+    """The Spark jobs of one fit, each in its own thread, under one tag; leaving the context ends them."""
 
-    def __init__(self, results: DataFrame, workers: int) -> None:
-        self._context = results.sparkSession.sparkContext
-        self._results = results
-        self._workers = workers
+    def __init__(self, spark: SparkSession, workers: int, servers: int = 0) -> None:
+        self._context = spark.sparkContext
+        self._tasks = workers + servers
         self._tag = f"keraunos-{uuid.uuid4().hex}"
-        self._error: BaseException | None = None
-        self._thread = InheritableThread(target=self._run, name="keraunos-spark-job", daemon=True)
+        self._errors: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(
@@ -123,33 +128,49 @@ class SparkJob:
     ) -> None:
         if kind is not None:
             # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
-            self._thread.join(timeout=0.5)
-        if self._thread.is_alive() and kind is not None:
+            self._join(0.5)
+        if not self.ended() and kind is not None:
             self._context.cancelJobsWithTag(self._tag)
-        self._thread.join(timeout=30)
+        self._join(30.0)
+
+    def run(self, action: Callable[[], Any]) -> None:
+        """Start a Spark job; what it gives is not looked at."""
+        thread = InheritableThread(target=self._run, args=(action,), name="keraunos-spark-job", daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def check(self) -> None:
-        """Raise what made the Spark job fail."""
-        if self.ended() and self._error is not None:
-            raise _translated(self._error) from self._error
+        """Raise what made a Spark job fail."""
+        if self._errors:
+            raise _translated(self._errors[0]) from self._errors[0]
 
     def ended(self) -> bool:
-        """Whether the Spark job is over."""
-        return not self._thread.is_alive()
+        """Whether all Spark jobs are over."""
+        return not any(thread.is_alive() for thread in self._threads)
 
     def advice(self) -> str:
         """What a user may do when workers do not come."""
         return (
-            f"Other Spark jobs may hold the slots, or executors are missing: see that {self._workers} tasks can run at "
+            f"Other Spark jobs may hold the slots, or executors are missing: see that {self._tasks} tasks can run at "
             "once, or lower numWorkers."
         )
 
-    def _run(self) -> None:
+    def _join(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _run(self, action: Callable[[], Any]) -> None:
         self._context.addJobTag(self._tag)
         try:
-            self._results.collect()
+            action()
         except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
-            self._error = error
+            self._errors.append(error)
+
+
+def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
+    """Tasks that each host one slice of the parameters until the training is over."""
+    return context.parallelize(range(servers), servers).mapPartitions(functools.partial(serve_slice, connection))
 
 
 def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame:

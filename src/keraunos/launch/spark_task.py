@@ -5,20 +5,36 @@ Spark pickles a reference to `train_partition` and the plain data it is given; n
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from keraunos.job.training_job import TrainingJob
+from keraunos.exchange import hosting
+from keraunos.exchange.client import Stopped
 from keraunos.worker import loop
+
+logger = logging.getLogger(__name__)
 
 RESULT_SCHEMA = "rank int"
 
 
+def serve_slice(connection: Mapping[str, Any], indices: Iterator[int]) -> Iterator[int]:
+    """Host the slice of the one index in this partition until the training is over."""
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("a server runs inside a Spark task only")
+    for index in indices:
+        try:
+            hosting.host_slice(connection, index, context.taskAttemptId(), {"versions": loop.versions()})
+        except Stopped as stopped:
+            logger.info("the server of slice %d ends: %s", index, stopped)
+        yield index
+
+
 def train_partition(
-    job_bytes: bytes,
     connection: Mapping[str, Any],
     place: Mapping[str, Any],
     custom_objects: Mapping[str, Any] | None,
@@ -36,5 +52,5 @@ def train_partition(
         workers_on_host=int(place["workers_on_host"]),
         devices=tuple(devices.addresses) if devices else (),
     )
-    loop.run(TrainingJob.from_bytes(job_bytes), seat, connection, record_batches, custom_objects)
+    loop.run(seat, connection, record_batches, custom_objects)
     yield pa.RecordBatch.from_pydict({"rank": pa.array([seat.rank], pa.int32())})

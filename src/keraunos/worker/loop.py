@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from keraunos import __version__
@@ -23,12 +22,15 @@ from keraunos.batch import Batch
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import ExchangeError
 from keraunos.exchange.client import Client, Stopped
+from keraunos.exchange.hosting import SliceHost, slice_of
+from keraunos.exchange.slice_server import SliceServer
+from keraunos.exchange.slices import Slices
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
-from keraunos.parameters import Vector
 from keraunos.worker import resources
 from keraunos.worker.failure import LastLines, describe_failure
+from keraunos.worker.rounds import rounds_of
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +51,6 @@ class Seat:
 
 
 def run(
-    job: TrainingJob,
     seat: Seat,
     connection: Mapping[str, Any],
     record_batches: Iterable[pa.RecordBatch],
@@ -58,7 +59,8 @@ def run(
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
     with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
         try:
-            client.hello({"versions": versions()})
+            sizes = client.hello({"versions": versions()})
+            job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
             with _resources(seat), _read_rows(job, seat, record_batches) as builder:
                 shard = builder.build(
                     seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
@@ -123,54 +125,85 @@ def _train(
         "validation_rows": shard.validation_rows,
         "spec": shard.spec.to_json(),
         "digest": shard.digest,
+        "parts": parts,
     }
-    start = client.ready(learner.layout, parts, facts)
-    _Training(job, seat.rank, client, shard, learner, {int(rank): rows for rank, rows in start["rows"].items()}).run(
-        start.get("learning_rate"), bool(start.get("parameters_each_epoch"))
-    )
+    with SliceHost(client, job.exchange, job.workers, job.ports) if job.servers == "workers" else nullcontext() as host:
+        start = client.ready(facts if host is None else {**facts, "slice": host.connection})
+        hosted = None if host is None else _host(job, client, host, start, learner)
+        with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted) as slices:
+            training = _Training(job, client, slices, shard, learner, start)
+            training.run()
+            slices.leave()
+            client.done(wait=host is not None)
+
+
+def _host(
+    job: TrainingJob, client: Client, host: SliceHost, start: Mapping[str, Any], learner: Learner
+) -> SliceServer | None:
+    """Serve this worker's slice; given back where it is to be spoken to directly."""
+    part = slice_of(start, client.rank, learner.layout)
+    plan = job.exchange
+    parameters = None if plan.applies_on_workers else learner.read()[part.start : part.stop]
+    server = host.begin(start, part, parameters, thread=not plan.synchronous)
+    if not plan.synchronous:
+        return None
+    if plan.compression is not None:
+        # What others get is not what this slice holds, and all must continue from the same.
+        client.attend(server.socket, server.pump)
+        return None
+    return server
 
 
 class _Training:
     """One rank's epochs and rounds."""
 
     def __init__(
-        self, job: TrainingJob, rank: int, client: Client, shard: Shard, learner: Learner, rows: dict[int, int]
+        self,
+        job: TrainingJob,
+        client: Client,
+        slices: Slices,
+        shard: Shard,
+        learner: Learner,
+        start: Mapping[str, Any],
     ) -> None:
         self._schedule = job.schedule
         self._plan = job.exchange
         self._client = client
+        self._slices = slices
         self._shard = shard
         self._learner = learner
-        self._lowest = rank == min(rows)
-        batch_size = job.schedule.batch_size
+        self._start = start
+        rows = {int(rank): int(count) for rank, count in start["rows"].items()}
+        self._uploads = job.exchange.applies_on_workers and client.rank == min(rows)
         # A synchronous round needs everyone, so all ranks take as many as the one with the most rows.
         most_rows = max(rows.values()) if job.exchange.synchronous else shard.rows
-        self._steps = -(-most_rows // batch_size)
+        self._steps = -(-most_rows // job.schedule.batch_size)
+        self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
         self._round = 0
         self._rows_done = 0
         self._reported = time.monotonic()
-        self._parameters: Vector = learner.read()
-        self._update: Vector = learner.layout.empty()
 
-    def run(self, learning_rate: float | None, parameters_each_epoch: bool) -> None:
+    def run(self) -> None:
         """Every epoch, then the parameters where no server has them."""
-        self._set_learning_rate(learning_rate)
-        if not self._plan.synchronous:
-            self._adopt(self._client.first_parameters())
+        self._set_learning_rate(self._start.get("learning_rate"))
+        wants = not self._plan.synchronous
+        self._round = self._slices.join(wants_parameters=wants)
+        self._rounds.begin(self._slices.parameters() if wants or self._slices.first_needed else None)
         for epoch in range(self._schedule.epochs):
             batches = self._shard.batches(epoch, self._schedule.batch_size, shuffle=self._schedule.shuffle)
             self._epoch(epoch, batches)
+            self._rounds.finish()
             metrics = self._learner.take_metrics()
             for batch in self._shard.validation_batches(self._schedule.batch_size):
                 self._learner.evaluate(batch)
             validation = self._learner.take_metrics() if self._shard.validation_rows else []
-            if parameters_each_epoch and self._lowest and self._plan.send == "gradients":
-                self._client.send_parameters(self._learner.read(), {"epoch": epoch})
+            if self._uploads and self._start.get("parameters_each_epoch"):
+                self._client.send_parameters(self._learner.read(), body={"epoch": epoch})
             self._client.end_epoch(epoch, self._rows_done, metrics, validation)
             if self._ends_after(epoch):
                 break
-        if self._lowest and self._plan.send == "gradients":
-            self._client.send_parameters(self._learner.read(), {"epoch": None})
+        if self._uploads:
+            self._client.send_parameters(self._learner.read(), body={"epoch": None})
 
     def _ends_after(self, epoch: int) -> bool:
         control = self._client.wait_for_go(epoch) if self._plan.synchronous else self._client.poll_control()
@@ -184,39 +217,12 @@ class _Training:
             self._learner.learning_rate = value
 
     def _epoch(self, epoch: int, batches: Iterator[Batch]) -> None:
-        one_round = self._gradient_round if self._plan.send == "gradients" else self._update_round
         length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
         for first in range(0, self._steps, length):
-            one_round(itertools.islice(batches, min(length, self._steps - first)))
+            self._rows_done += self._rounds.run(
+                self._round, itertools.islice(batches, min(length, self._steps - first))
+            )
             self._round += 1
             if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
                 self._reported = time.monotonic()
                 self._client.report(epoch, self._rows_done, self._learner.take_metrics())
-
-    def _gradient_round(self, batches: Iterator[Batch]) -> None:
-        batch = next(batches, None)
-        if batch is None:
-            reduced = self._client.pass_round(self._round)
-        else:
-            sent = self._learner.gradient(batch)
-            self._rows_done += batch.rows
-            reduced = self._client.exchange(self._round, sent.values, sent.denominators, sent.rows)
-        self._learner.apply(reduced)
-
-    def _update_round(self, batches: Iterator[Batch]) -> None:
-        rows = 0
-        for batch in batches:
-            self._learner.step(batch)
-            rows += batch.rows
-        self._rows_done += rows
-        if not rows:
-            self._adopt(self._client.pass_round(self._round))
-            return
-        self._learner.read(out=self._update)
-        np.subtract(self._parameters, self._update, out=self._update)
-        np.multiply(self._update, self._update.dtype.type(rows), out=self._update)
-        self._adopt(self._client.exchange(self._round, self._update, (float(rows),), rows))
-
-    def _adopt(self, parameters: Vector) -> None:
-        np.copyto(self._parameters, parameters)
-        self._learner.write(self._parameters)

@@ -1,0 +1,147 @@
+"""Sockets and a thread around the coordinator's state. Runs on the driver.
+
+`Coordinator` is a context manager: inside it the job can be joined; outside it thread, sockets and port are gone. What
+workers report is read from `events` by the thread that follows the fit.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import zmq
+
+from keraunos.errors import ExchangeError
+from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
+from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.wire import Kind, Message
+
+ALIVE_EVERY_SECONDS = 2
+_LOOK_SECONDS = 0.2
+
+
+class Coordinator:
+    """The one that a job's members speak to, over `endpoint`, in a thread of its own."""
+
+    def __init__(
+        self,
+        state: CoordinatorState,
+        context: zmq.Context[zmq.Socket[bytes]],
+        endpoint: Endpoint,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.state = state
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.uploaded = threading.Event()
+        self._context = context
+        self._endpoint = endpoint
+        self._clock = clock
+        self._clients: dict[int, bytes] = {}
+        self._commands: queue.SimpleQueue[Callable[[], Iterable[Action]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="keraunos-coordinator", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._bell: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
+        self._bell.bind("inproc://bell")
+        self._ringer: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
+        self._ringer.connect("inproc://bell")
+        self._ringing = threading.Lock()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ring(None)
+        self._thread.join()
+        self._bell.close(0)
+        self._ringer.close(0)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """All that a worker needs to connect, as plain data; it holds the job's secrets."""
+        return self._endpoint.connection
+
+    @property
+    def dropped(self) -> int:
+        """How many messages were not taken."""
+        return self.state.dropped + self._endpoint.dropped
+
+    def command(self, command: Callable[[], Iterable[Action]]) -> None:
+        """Let the coordinator's thread do something with the state."""
+        if not self._thread.is_alive():
+            raise ExchangeError("the coordinator has ended")
+        self._ring(command)
+
+    def collect(self, timeout: float, check: Callable[[], None] | None = None) -> None:
+        """Have the hosts of the slices send their parameters, and wait until they are in `state.uploaded`.
+
+        `check` is called while waiting, and may raise what keeps them from coming.
+        """
+        self.uploaded.clear()
+        self.command(self.state.ask_for_parameters)
+        deadline = self._clock() + timeout
+        while not self.uploaded.wait(_LOOK_SECONDS):
+            if check is not None:
+                check()
+            if self._clock() > deadline:
+                missing = ", ".join(map(str, sorted(self.state.uploads_missing)))
+                raise ExchangeError(
+                    f"The parameters did not come home within {timeout:.0f} s: nothing was heard from member(s) "
+                    f"{missing}, which host a part of them."
+                )
+
+    def _ring(self, command: Callable[[], Iterable[Action]] | None) -> None:
+        with self._ringing:
+            self._commands.put(command)
+            self._ringer.send(b"")
+
+    def _serve(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._endpoint.socket, zmq.POLLIN)
+        poller.register(self._bell, zmq.POLLIN)
+        next_sign = self._clock()
+        while True:
+            ready = dict(poller.poll(ALIVE_EVERY_SECONDS * 1000))
+            if self._clock() >= next_sign:
+                next_sign = self._clock() + ALIVE_EVERY_SECONDS
+                self._act(self.state.alive(), b"")
+            if self._bell in ready:
+                self._bell.recv()
+                command = self._commands.get()
+                if command is None:
+                    return
+                self._act(command(), b"")
+            if self._endpoint.socket in ready:
+                self._receive()
+
+    def _receive(self) -> None:
+        for client, message in self._endpoint.receive():
+            known = self.state.members.get(message.rank)
+            newer = known is None or message.incarnation > known.incarnation
+            if message.kind is Kind.HELLO and newer and self.state.is_rank(message.rank):
+                self._clients[message.rank] = client
+            elif not newer and self._is_replay(message, client):
+                # A rank is who joined as it: the same words from somebody else are a replay.
+                self._endpoint.dropped += 1
+                continue
+            self._act(self.state.receive(message), client)
+
+    def _is_replay(self, message: Message, client: bytes) -> bool:
+        same = self.state.members[message.rank].incarnation == message.incarnation
+        return same and self._clients.get(message.rank) != client
+
+    def _act(self, actions: Iterable[Action], sender: bytes) -> None:
+        for action in actions:
+            if isinstance(action, Event):
+                if action.kind is Kind.PARAMETERS and not self.state.uploads_missing:
+                    self.uploaded.set()
+                self.events.put(action)
+                continue
+            client = sender if action.to_sender else self._clients.get(action.rank)
+            if client is not None:
+                self._endpoint.send(client, action.message, copy=action.message.payload is None)

@@ -1,0 +1,301 @@
+"""The driver's logic: who takes part, when training starts, what is reported, how it ends. No I/O, clock or threads.
+
+A worker says HELLO, fetches the job, reads its rows, says READY, and gets START with every rank's rows and the
+addresses of all slices; it then exchanges parameters with the servers of the slices and speaks to the coordinator
+only to report. Servers on executors join the same way, under ranks of their own. Of two incarnations of a rank the
+newer wins, and the older is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from keraunos.batch import BatchSpec
+from keraunos.exchange.sharding import Slice, cut
+from keraunos.exchange.slice_state import MOST_PARTS
+from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, WireError, unpack_arrays
+from keraunos.parameters import Layout, Vector
+
+# Servers that are tasks of their own have ranks from here on.
+FIRST_SERVER = 1 << 19
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not."""
+
+    rank: int
+    message: Message
+    to_sender: bool = False
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something the driver wants to know: the worker's message that says it, checked."""
+
+    kind: Kind
+    rank: int
+    body: dict[str, Any]
+    arrays: list[Any] = field(default_factory=list)
+    round: int = 0
+
+
+Action = Send | Event
+
+
+@dataclass
+class Member:
+    """One rank as the coordinator sees it."""
+
+    incarnation: int
+    host: str
+    mark: str | None = None
+    ready: bool = False
+    started: bool = False
+    gone: bool = False
+
+
+class CoordinatorState:
+    """All that the coordinator knows.
+
+    Attributes:
+        workers: how many workers the job has.
+        servers: how many servers run as tasks of their own.
+        hosted: whether workers host the slices.
+        needs_all: whether training starts only when `start` is called, for everyone at once.
+        blobs: what members may fetch, by name.
+        slices: where the slices are; filled by the driver, or from what the hosts say.
+        alternatives: several servers of the one slice, of which a rank is given one.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        workers: int,
+        *,
+        servers: int = 0,
+        hosted: bool = False,
+        needs_all: bool = True,
+        anywhere: bool = True,
+        blobs: Mapping[str, Callable[[], memoryview]] | None = None,
+    ) -> None:
+        self.layout = layout
+        self.workers = workers
+        self.servers = servers
+        self.hosted = hosted
+        self.needs_all = needs_all
+        self.anywhere = anywhere
+        self.blobs = dict(blobs or {})
+        self.slices: list[dict[str, Any]] = []
+        self.alternatives: list[dict[str, Any]] = []
+        self.common: dict[str, Any] | None = None
+        self.uploaded: Vector = np.empty(0, dtype=layout.dtype)
+        self.uploads_missing: set[int] = set()
+        self.start_facts: dict[str, Any] = {}
+        self.members: dict[int, Member] = {}
+        self.started = False
+        self.stopped: str | None = None
+        self.dropped = 0
+        self._hosts: dict[int, dict[str, Any]] = {}
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._norms: dict[int, dict[int, float]] = {}
+
+    def receive(self, message: Message) -> list[Action]:
+        """What follows from a message; nothing that arrives can raise."""
+        try:
+            known = self.members.get(message.rank)
+            if known is not None and message.incarnation < known.incarnation:
+                self.dropped += 1
+                body = {"reason": SUPERSEDED}
+                stop = Message(Kind.STOP, message.rank, message.incarnation, body=body)
+                return [Send(message.rank, stop, to_sender=True)]
+            if message.kind is Kind.HELLO:
+                return self._hello(message)
+            if known is None or message.incarnation > known.incarnation:
+                return self._drop()
+            return self._handlers()[message.kind](message)
+        except (WireError, KeyError, TypeError, ValueError, OverflowError):
+            return self._drop()
+
+    def start_body(self, rank: int) -> dict[str, Any]:
+        """What a worker is told when training starts: every rank's rows, from which it derives the rounds."""
+        rows = {str(rank): facts["rows"] for rank, facts in self._rows.items()}
+        slices = [self.alternatives[rank % len(self.alternatives)]] if self.alternatives else self.slices
+        return {**self.start_facts, "rows": rows, "slices": slices, "common": self.common}
+
+    def start(self, common: dict[str, Any] | None = None) -> list[Action]:
+        """Begin: everyone that trains is ready and the driver has agreed."""
+        self.started = True
+        self.common = common
+        if self.hosted:
+            self._place_on(sorted(self._rows))
+        return self._start_ready()
+
+    def stop(self, reason: str) -> list[Action]:
+        """End the job for everyone."""
+        self.stopped = reason
+        return self._to_all(Message(Kind.STOP, body={"reason": reason}))
+
+    def go(self, epoch: int, learning_rate: float | None, *, last: bool) -> list[Action]:
+        """Tell everyone what the driver decided after an epoch."""
+        return self._to_all(Message(Kind.GO, round=epoch, body={"learning_rate": learning_rate, "last": last}))
+
+    def release(self) -> list[Action]:
+        """Training is over: hosts of slices may end."""
+        return self._to_all(Message(Kind.RELEASE))
+
+    def ask_for_parameters(self) -> list[Action]:
+        """Have the hosts of the slices send what they hold; `uploads_missing` is empty once all have."""
+        self.uploads_missing = set(self._hosts)
+        return [Send(rank, Message(Kind.UPLOAD)) for rank in sorted(self._hosts)]
+
+    def alive(self) -> list[Action]:
+        """A sign of life for everyone."""
+        return self._to_all(Message(Kind.ALIVE))
+
+    def same_host(self, mark: str | None) -> bool:
+        """Whether everyone who trains may share memory with the process of that mark."""
+        return mark is not None and all(self.members[rank].mark == mark for rank in self._rows)
+
+    def _handlers(self) -> dict[Kind, Callable[[Message], list[Action]]]:
+        return {
+            Kind.FETCH: self._fetch,
+            Kind.READY: self._ready,
+            Kind.REPORT: self._report,
+            Kind.EPOCH: self._report,
+            Kind.PARAMETERS: self._parameters,
+            Kind.NORM: self._norm,
+            Kind.FAILED: self._leave,
+            Kind.DONE: self._report,
+            Kind.BYE: self._leave,
+        }
+
+    def _to_all(self, message: Message) -> list[Action]:
+        return [Send(rank, message) for rank, member in sorted(self.members.items()) if not member.gone]
+
+    def _drop(self) -> list[Action]:
+        self.dropped += 1
+        return []
+
+    def is_rank(self, rank: int) -> bool:
+        """Whether a worker or a server of this job may have that rank."""
+        return 0 <= rank < self.workers or FIRST_SERVER <= rank < FIRST_SERVER + self.servers
+
+    def _hello(self, message: Message) -> list[Action]:
+        if not self.is_rank(message.rank):
+            return self._drop()
+        known = self.members.get(message.rank)
+        again = known is not None and message.incarnation > known.incarnation
+        host = str(message.body["host"])
+        if known is None or again:
+            self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
+        if self.stopped is not None:
+            return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
+        sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
+        welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
+        return [Event(Kind.HELLO, message.rank, {**message.body, "again": again}), Send(message.rank, welcome)]
+
+    def _fetch(self, message: Message) -> list[Action]:
+        blob = self.blobs[str(message.body["name"])]()
+        payload = blob[message.offset : message.offset + CHUNK_BYTES]
+        answer = Message(Kind.BLOB, message.rank, message.incarnation, offset=message.offset, payload=payload)
+        return [Send(message.rank, answer)]
+
+    def _ready(self, message: Message) -> list[Action]:
+        member = self.members[message.rank]
+        if member.ready:
+            return self._start_member(message.rank) if member.started else []
+        if message.rank >= FIRST_SERVER:
+            return self._server_ready(message, member)
+        facts = {
+            "rows": int(message.body["rows"]),
+            "validation_rows": int(message.body["validation_rows"]),
+            "spec": message.body["spec"],
+            "digest": str(message.body["digest"]),
+        }
+        if facts["spec"] is not None:
+            BatchSpec.from_json(facts["spec"])
+        if facts["rows"] < 0 or not 1 <= int(message.body["parts"]) <= MOST_PARTS:
+            return self._drop()
+        if self.hosted:
+            self._hosts[message.rank] = _connection(message.body["slice"])
+        member.ready = True
+        self._rows[message.rank] = facts
+        event = Event(Kind.READY, message.rank, facts)
+        return [event] if self.needs_all and not self.started else [event, *self._start_ready()]
+
+    def _server_ready(self, message: Message, member: Member) -> list[Action]:
+        self._hosts[message.rank] = _connection(message.body["slice"])
+        member.ready = True
+        if len(self._hosts) == self.servers:
+            self.slices = self._slices(cut(self.layout, self.servers, anywhere=self.anywhere), sorted(self._hosts))
+        return [Event(Kind.READY, message.rank, {"server": True}), *self._start_ready()]
+
+    def _place_on(self, ranks: Sequence[int]) -> None:
+        self.slices = self._slices(cut(self.layout, len(ranks), anywhere=self.anywhere), ranks)
+
+    def _slices(self, parts: Sequence[Slice], ranks: Sequence[int]) -> list[dict[str, Any]]:
+        return [
+            {**self._hosts[rank], "start": part.start, "stop": part.stop, "host_rank": rank}
+            for part, rank in zip(parts, ranks, strict=True)
+        ]
+
+    def _start_ready(self) -> list[Action]:
+        """Start those who are ready, as far as training may start."""
+        if not self.slices or (self.needs_all and not self.started):
+            return []
+        waiting = [rank for rank, member in sorted(self.members.items()) if member.ready and not member.started]
+        return [action for rank in waiting for action in self._start_member(rank)]
+
+    def _start_member(self, rank: int) -> list[Action]:
+        self.members[rank].started = True
+        return [Send(rank, Message(Kind.START, rank, body=self.start_body(rank)))]
+
+    def _report(self, message: Message) -> list[Action]:
+        body = dict(message.body)
+        arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
+        return [Event(message.kind, message.rank, body, arrays, message.round)]
+
+    def _parameters(self, message: Message) -> list[Action]:
+        if self.uploaded.size != self.layout.size:
+            self.uploaded = self.layout.empty()
+        if message.payload is not None:
+            values = np.frombuffer(message.payload, dtype=self.uploaded.dtype)
+            if message.offset + values.size > self.uploaded.size:
+                raise WireError("a chunk reaches past the end of the vector")
+            np.copyto(self.uploaded[message.offset : message.offset + values.size], values)
+        if not message.body.get("complete"):
+            return []
+        self.uploads_missing.discard(message.rank)
+        return [Event(message.kind, message.rank, dict(message.body), round=message.round)]
+
+    def _norm(self, message: Message) -> list[Action]:
+        """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""
+        if message.rank not in self._hosts:
+            return self._drop()
+        parts = self._norms.setdefault(message.round, {})
+        parts[message.rank] = float(message.body["value"])
+        if len(parts) < len(self.slices):
+            return []
+        total = sum(parts[rank] for rank in sorted(parts))
+        # Kept for the round that closes: a host that came back may ask again.
+        self._norms = {number: each for number, each in self._norms.items() if number >= message.round}
+        answer = Message(Kind.TOTAL_NORM, round=message.round, body={"value": total})
+        return [Send(rank, answer) for rank in sorted(parts)]
+
+    def _leave(self, message: Message) -> list[Action]:
+        self.members[message.rank].gone = True
+        actions: list[Action] = [Event(message.kind, message.rank, dict(message.body), round=message.round)]
+        if message.kind is Kind.FAILED:
+            # The worker may end in peace: its error is with the driver.
+            actions.append(Send(message.rank, Message(Kind.STOP, body={"reason": "your failure is known"})))
+        return actions
+
+
+def _connection(data: Any) -> dict[str, Any]:
+    """What a host said of where its slice is, as far as workers need it."""
+    return {"address": str(data["address"]), "credentials": dict(data["credentials"])}

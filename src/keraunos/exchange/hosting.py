@@ -1,0 +1,139 @@
+"""A slice on a worker or in a task of its own. Runs on workers and on executors.
+
+The host joins the job as a member, tells the coordinator where its slice can be reached, learns with START which
+slice it is, and gives the slice's parameters back when the driver asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import socket as sockets
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from keraunos.exchange import security
+from keraunos.exchange.client import Client
+from keraunos.exchange.coordinator_state import FIRST_SERVER
+from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.sharding import Slice
+from keraunos.exchange.shared_memory import SharedVector
+from keraunos.exchange.slice_server import SliceServer
+from keraunos.exchange.wire import Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Layout, Vector
+
+
+class SliceHost:
+    """A place for one slice: bound at once, served from `begin` on."""
+
+    def __init__(self, client: Client, plan: ExchangePlan, workers: int, ports: tuple[int, int] | None = None) -> None:
+        self._client = client
+        self._plan = plan
+        self._workers = workers
+        self._ports = ports
+        self._stack = ExitStack()
+        self._ended = threading.Event()
+        self._server: SliceServer | None = None
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            host = reachable_host(str(self._client.connection["address"]))
+            credentials = security.Credentials(**self._client.connection["credentials"]).for_slice(host)
+            context = self._stack.enter_context(security.guarded_context(credentials))
+            self._endpoint = self._stack.enter_context(Endpoint(context, host, credentials, self._ports))
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """Where the slice can be reached."""
+        return self._endpoint.connection
+
+    def begin(self, start: Mapping[str, Any], part: Slice, parameters: Vector | None, *, thread: bool) -> SliceServer:
+        """Serve the slice that START gave to this member, in a thread or by whoever pumps."""
+        common = self._common(start, part)
+        server = SliceServer(
+            self._plan,
+            part,
+            self._workers,
+            parameters,
+            self._endpoint,
+            ranks=[int(rank) for rank in start["rows"]] if self._plan.waits else (),
+            alone=len(start["slices"]) == 1,
+            common=common,
+            tell_norm=self._client.tell_norm,
+        )
+        self._stack.callback(server.close)
+        self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(server.parameters, part.start))
+        self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
+        self._server = server
+        if thread:
+            serving = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
+            serving.start()
+            self._stack.callback(serving.join)
+            self._stack.callback(self._ended.set)
+        return server
+
+    def _common(self, start: Mapping[str, Any], part: Slice) -> Vector | None:
+        offer = start.get("common")
+        region = SharedVector.open(offer) if offer and self._client.mark is not None else None
+        if region is None:
+            return None
+        self._stack.callback(region.close)
+        return region.vector[part.start : part.stop]
+
+
+def slice_of(start: Mapping[str, Any], rank: int, layout: Layout) -> Slice:
+    """The slice that START gave to a host."""
+    (found,) = [each for each in start["slices"] if each["host_rank"] == rank]
+    return Slice(layout, int(found["start"]), int(found["stop"]))
+
+
+def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, facts: Mapping[str, Any]) -> None:
+    """Host one slice in this process, from joining the job to its end."""
+    with Client(connection, FIRST_SERVER + index, incarnation) as client:
+        sizes = client.hello(facts)
+        about = json.loads(bytes(client.fetch("exchange", 0, sizes["exchange"])))
+        plan, layout = ExchangePlan.from_json(about["plan"]), Layout.from_json(about["layout"])
+        ports = tuple(about["ports"]) if about["ports"] else None
+        with SliceHost(client, plan, int(about["workers"]), ports) as host:
+            start = client.ready({"slice": host.connection})
+            part = slice_of(start, client.rank, layout)
+            server = host.begin(start, part, _fetched(client, part, plan), thread=False)
+            client.attend(server.socket, server.pump)
+            client.wait_until(lambda: client.released or None, "the end of the training")
+        client.bye()
+
+
+def reachable_host(address: str) -> str:
+    """This machine's own address on the way to `address`: loopback stays loopback."""
+    host = str(urlsplit(address).hostname)
+    if security.is_loopback(host):
+        return host
+    family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
+    with sockets.socket(family, sockets.SOCK_DGRAM) as probe:
+        # Nothing is sent: connecting makes the system choose the interface.
+        probe.connect((host, 9))
+        return str(probe.getsockname()[0])
+
+
+def _fetched(client: Client, part: Slice, plan: ExchangePlan) -> Vector | None:
+    if plan.applies_on_workers:
+        return None
+    size = np.dtype(part.layout.dtype).itemsize
+    return np.frombuffer(client.fetch("parameters", part.start * size, part.stop * size), dtype=part.layout.dtype)
+
+
+def _settle_norm(server: SliceServer, message: Message) -> None:
+    server.command(lambda: server.state.total_norm(message.round, float(message.body["value"])))

@@ -1,0 +1,247 @@
+"""The server of one slice: sockets, buffers and shared memory around its state. Runs where the slice is hosted.
+
+On the driver and on executors it has a thread of its own (`serve`); a worker that hosts a slice of a synchronous
+plan lets it work while it waits for results (`pump`), when it has nothing else to do. Under `hogwild` several of them
+serve one slice: each its own ranks, all with one vector and one rule.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.downlink import Downlink
+from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.rules.registry import make_rule
+from keraunos.exchange.rules.rule import Rule
+from keraunos.exchange.sharding import Slice
+from keraunos.exchange.shared_memory import SharedVector, host_mark
+from keraunos.exchange.slice_state import Action, Offer, PartialNorm, Reply, SliceState
+from keraunos.exchange.wire import Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Vector
+
+_LOOK_MS = 50
+
+
+class SliceServer:
+    """One slice of the parameters, served over `endpoint` to the ranks that join."""
+
+    def __init__(
+        self,
+        plan: ExchangePlan,
+        part: Slice,
+        workers: int,
+        parameters: Vector | None,
+        endpoint: Endpoint,
+        *,
+        ranks: Iterable[int] = (),
+        alone: bool = True,
+        common: Vector | None = None,
+        rule: Rule | None = None,
+        tell_norm: Callable[[int, float], None] | None = None,
+    ) -> None:
+        """Serve a slice.
+
+        Args:
+            plan: how contributions become parameters.
+            part: the slice.
+            workers: how many workers the job has.
+            parameters: the slice's parameters to begin with; `None` where the rule keeps none.
+            endpoint: where workers reach it.
+            ranks: who takes part, where rounds need everyone.
+            alone: whether this is the only slice.
+            common: memory that all workers of a synchronous plan see already; results go there.
+            rule: the rule and, with `parameters` used as they are, the vector of other servers of the same slice.
+            tell_norm: tells the others this slice's part of a round's squared norm.
+        """
+        self.part = part
+        self._plan = plan
+        self._endpoint = endpoint
+        self._mark = host_mark() if plan.compression is None else None
+        self._tell_norm = tell_norm
+        self._buffers: dict[int, Vector] = {}
+        self._uploads: dict[int, SharedVector] = {}
+        self._results: dict[int, SharedVector] = {}
+        self._clients: dict[int, bytes] = {}
+        self._sharing: set[int] = set()
+        self._commands: queue.SimpleQueue[Callable[[], list[Action]]] = queue.SimpleQueue()
+        self._codec = codec_named(plan.compression or "plain")
+        self.rule = make_rule(plan, part, workers) if rule is None else rule
+        self._common = common is not None
+        result = self._result_vector(common)
+        if rule is not None:
+            center = parameters if parameters is not None else result
+        else:
+            center = self._center(parameters, result)
+        self.state = SliceState(
+            plan,
+            part,
+            self.rule,
+            center,
+            result if plan.synchronous or not self.rule.gives_parameters else center,
+            buffer_of=self._buffers.__getitem__,
+            decode=self._codec.decode,
+            alone=alone,
+        )
+        self._downlink = Downlink(
+            plan.compression, part.size, synchronous=plan.synchronous, differences=not plan.applies_on_workers
+        )
+        self._host_rank: int | None = None
+        self.answered = -1
+        self._act(self.state.expect(ranks))
+
+    def close(self) -> None:
+        """Give the shared memory back; the endpoint belongs to the caller."""
+        self._buffers.clear()
+        for region in (*self._uploads.values(), *self._results.values()):
+            region.close()
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What a worker needs to reach this slice."""
+        return {**self._endpoint.connection, "start": self.part.start, "stop": self.part.stop}
+
+    @property
+    def socket(self) -> Any:
+        """What wakes up whoever pumps."""
+        return self._endpoint.socket
+
+    @property
+    def parameters(self) -> Vector:
+        """The slice's parameters; another thread may be changing them."""
+        return self.state.parameters
+
+    @property
+    def dropped(self) -> int:
+        """How many messages were not taken."""
+        return self.state.dropped + self._endpoint.dropped
+
+    def command(self, function: Callable[[], list[Action]]) -> None:
+        """Let the serving thread do something with the state before it takes the next message."""
+        self._commands.put(function)
+
+    def pump(self, timeout_ms: int = 0) -> bool:
+        """Take what has arrived; whether there was something."""
+        while not self._commands.empty():
+            self._act(self._commands.get()())
+        if timeout_ms and not self._endpoint.socket.poll(timeout_ms):
+            return False
+        some = False
+        for client, message in self._endpoint.receive():
+            some = True
+            self._take(client, message)
+        return some
+
+    def serve(self, ended: threading.Event) -> None:
+        """Serve in this thread until `ended` is set."""
+        while not ended.is_set():
+            self.pump(_LOOK_MS)
+
+    def submit(self, message: Message, views: Sequence[Vector] = ()) -> None:
+        """Take a message from the worker that hosts this slice; a contribution is used where it lies.
+
+        Only in the thread that pumps. What the worker is answered is in `answered`: its result is `state.result`.
+        """
+        self._host_rank = message.rank
+        if len(views) == 1:
+            self._buffers[message.rank] = views[0]
+        elif views:
+            np.concatenate(views, out=self._buffers[message.rank])
+        self._act(self.state.receive(message))
+
+    def _result_vector(self, common: Vector | None) -> Vector:
+        if common is not None:
+            return common
+        if not self._plan.synchronous or self._mark is None:
+            return np.empty(self.part.size, dtype=self.part.layout.dtype)
+        self._results[-1] = SharedVector.create(self.part.size, self.part.layout.dtype)
+        return self._results[-1].vector
+
+    def _center(self, parameters: Vector | None, result: Vector) -> Vector:
+        if parameters is None or (self._plan.synchronous and self.rule.gives_parameters):
+            center = result
+        else:
+            center = np.empty(self.part.size, dtype=self.part.layout.dtype)
+        if parameters is not None:
+            np.copyto(center, parameters)
+        return center
+
+    def _take(self, client: bytes, message: Message) -> None:
+        known = self.state.members.get(message.rank)
+        newer = known is None or message.incarnation > known.incarnation
+        if message.kind is Kind.JOIN and newer:
+            self._clients[message.rank] = client
+            self._sharing.discard(message.rank)
+        elif known is not None and message.incarnation == known.incarnation:
+            # A rank is who joined as it: the same words from somebody else are a replay.
+            if self._clients.get(message.rank) != client:
+                self._endpoint.dropped += 1
+                return
+            if message.body.get("shared"):
+                self._sharing.add(message.rank)
+        self._act(self.state.receive(message), client)
+
+    def _act(self, actions: Iterable[Action], sender: bytes | None = None) -> None:
+        for action in actions:
+            if isinstance(action, Offer):
+                self._make_buffers(action.rank, action.length)
+            elif isinstance(action, PartialNorm):
+                if self._tell_norm is not None:
+                    self._tell_norm(action.round, action.value)
+            elif action.message.rank == self._host_rank and not action.to_sender:
+                if action.message.kind is Kind.RESULT and not action.message.body.get("first"):
+                    self.answered = action.message.round
+            else:
+                client = sender if action.to_sender else self._clients.get(action.message.rank)
+                if client is not None:
+                    self._reply(client, action)
+
+    def _make_buffers(self, rank: int, length: int) -> None:
+        dtype = self.part.layout.dtype
+        if rank in self._uploads:
+            self._uploads.pop(rank).close()
+        if self._mark is None or self.state.members[rank].mark != self._mark:
+            self._buffers[rank] = np.empty(length, dtype=dtype)
+            return
+        self._uploads[rank] = SharedVector.create(length, dtype)
+        self._buffers[rank] = self._uploads[rank].vector
+        if not self._plan.synchronous and rank not in self._results:
+            self._results[rank] = SharedVector.create(self.part.size, dtype)
+
+    def _reply(self, client: bytes, reply: Reply) -> None:
+        message, rank = reply.message, reply.message.rank
+        if message.kind is Kind.JOINED and rank in self._uploads:
+            message = replace(message, body={**message.body, "shared": self._offers(rank)})
+        if reply.vector is None:
+            self._endpoint.send(client, message)
+        elif rank in self._sharing and not message.body.get("first"):
+            if not self._plan.synchronous:
+                np.copyto(self._results[rank].vector, reply.vector)
+            self._endpoint.send(client, message)
+        else:
+            # Under a synchronous plan nobody writes to the vector before everyone has read it, so it is not copied.
+            copy = not self._plan.synchronous
+            for each in self._downlink.messages(message, reply.vector):
+                self._endpoint.send(client, each, copy=copy)
+
+    def _offers(self, rank: int) -> dict[str, Any]:
+        offers: dict[str, Any] = {"upload": self._uploads[rank].offer}
+        if not self._common:
+            offers["result"] = self._results[-1 if self._plan.synchronous else rank].offer
+        return offers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

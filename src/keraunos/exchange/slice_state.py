@@ -1,0 +1,301 @@
+"""The logic of a slice's server: messages in, actions out, no I/O, no clock, no threads. Runs where it is hosted.
+
+A worker joins, then contributes to round after round. Under a synchronous plan a round closes when every rank that
+trains has sent its contribution or passed, and everyone gets the same RESULT. Otherwise each contribution is applied
+when it is complete and its sender alone gets the new parameters; under a bounded plan the sender gets them once it
+is not too far ahead of the slowest. A contribution carries (rank, incarnation, round): what was applied already is
+answered again and not applied again, an older incarnation is refused, and what does not fit is counted and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.exchange.sharding import Slice
+from keraunos.exchange.wire import Kind, Message, WireError, chunk_at
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Vector
+
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer a rank; `vector` goes with it. `to_sender` marks an answer for whoever just spoke, member or not."""
+
+    message: Message
+    vector: Vector | None = None
+    to_sender: bool = False
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Make buffers for a rank's contributions of this length before it is answered."""
+
+    rank: int
+    length: int
+
+
+@dataclass(frozen=True)
+class PartialNorm:
+    """Ask the other slices for the rest of a round's squared norm."""
+
+    round: int
+    value: float
+
+
+Action = Reply | Offer | PartialNorm
+
+
+@dataclass
+class Member:
+    """One rank as the server of a slice sees it."""
+
+    incarnation: int
+    mark: str | None
+    parts: int
+    round: int = 0
+    read_at: int = 0
+    waiting: bool = False
+    gone: bool = False
+    received: set[int] = field(default_factory=set)
+    elements: int = 0
+    sent: Sent | None = None
+    passed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing from this rank in the open round."""
+        return self.passed or (self.sent is not None and self.elements >= self.sent.values.size)
+
+    def forget(self) -> None:
+        """Drop what came for the open round."""
+        self.received = set()
+        self.elements = 0
+        self.sent = None
+        self.passed = False
+
+
+class SliceState:
+    """All that the server of one slice knows.
+
+    `buffer_of(rank)` is the vector that holds that rank's contribution, and `decode` puts a chunk's payload into a
+    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those.
+    """
+
+    def __init__(
+        self,
+        plan: ExchangePlan,
+        part: Slice,
+        rule: Rule,
+        parameters: Vector,
+        result: Vector,
+        *,
+        buffer_of: Callable[[int], Vector],
+        decode: Callable[[Any, Vector], None],
+        alone: bool = True,
+    ) -> None:
+        self.plan = plan
+        self.part = part
+        self.rule = rule
+        self.parameters = parameters
+        self.result = result
+        self.members: dict[int, Member] = {}
+        self.ranks: frozenset[int] = frozenset()
+        self.dropped = 0
+        self.applied = 0
+        self._closing = False
+        self._alone = alone
+        self._buffer_of = buffer_of
+        self._decode = decode
+
+    def expect(self, ranks: Iterable[int]) -> list[Action]:
+        """These ranks take part: a round that needs everyone needs all of them, joined or not yet."""
+        self.ranks = frozenset(ranks)
+        return self._progress()
+
+    def remove(self, rank: int) -> list[Action]:
+        """Go on without a rank."""
+        self.ranks -= {rank}
+        if rank in self.members:
+            self.members[rank].gone = True
+        return self._progress()
+
+    def receive(self, message: Message) -> list[Action]:
+        """What follows from a message; nothing that arrives can raise."""
+        handlers = {Kind.JOIN: self._join, Kind.PUSH: self._push, Kind.PASS: self._pass, Kind.LEAVE: self._leave}
+        try:
+            if message.kind not in handlers:
+                return self._drop()
+            known = self.members.get(message.rank)
+            if known is not None and message.incarnation < known.incarnation:
+                self.dropped += 1
+                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation), to_sender=True)]
+            if message.kind is not Kind.JOIN and (known is None or message.incarnation > known.incarnation):
+                return self._drop()
+            return handlers[message.kind](message)
+        except (WireError, KeyError, TypeError, ValueError, OverflowError):
+            return self._drop()
+
+    def total_norm(self, round_: int, value: float) -> list[Action]:
+        """The squared norm over all slices for the round that is closing."""
+        if not self._closing or round_ != self._open_round():
+            return []
+        return self._close(value)
+
+    def _drop(self) -> list[Action]:
+        self.dropped += 1
+        return []
+
+    def _join(self, message: Message) -> list[Action]:
+        parts = int(message.body["parts"])
+        if not 1 <= parts <= MOST_PARTS or (self.ranks and message.rank not in self.ranks):
+            return self._drop()
+        mark = message.body.get("mark")
+        known = self.members.get(message.rank)
+        if known is None:
+            known = self.members[message.rank] = Member(message.incarnation, mark, parts)
+            known.read_at = self.applied
+        elif message.incarnation > known.incarnation:
+            known.incarnation, known.mark, known.parts, known.gone = message.incarnation, mark, parts, False
+            # Its predecessor's contribution was not applied, and it will send that round again; unless the round is
+            # closing right now, in which case it is answered as a repetition.
+            if not self._closing:
+                known.forget()
+        actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
+        body = {"round": known.round, "members": sorted(self.members)}
+        actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round, body=body)))
+        if message.body.get("wants_parameters"):
+            known.waiting = False
+            known.read_at = self.applied
+            first = Message(Kind.RESULT, message.rank, message.incarnation, known.round, body={"first": True})
+            actions.append(Reply(first, self.parameters))
+        return actions
+
+    def _push(self, message: Message) -> list[Action]:
+        member = self.members[message.rank]
+        if message.round < member.round:
+            return self._answer_again(message, member)
+        if message.round > member.round or message.offset in member.received or member.passed or member.complete:
+            return self._drop()
+        buffer = self._buffer_of(message.rank)
+        sent = member.sent
+        if "rows" in message.body:
+            sent = self._sent(message, member, buffer)
+        elements = self._place(message, buffer)
+        member.elements += elements
+        member.received.add(message.offset)
+        member.sent = sent
+        if not member.complete:
+            return []
+        return self._close_if_complete() if self.plan.synchronous else self._apply(message.rank, member)
+
+    def _sent(self, message: Message, member: Member, buffer: Vector) -> Sent:
+        denominators = tuple(None if each is None else float(each) for each in message.body["denominators"])
+        if len(denominators) != member.parts:
+            raise WireError("a contribution has one denominator a part")
+        norm = message.body.get("squared_norm")
+        return Sent(
+            buffer,
+            denominators,
+            int(message.body["rows"]),
+            staleness=max(0, self.applied - member.read_at),
+            squared_norm=None if norm is None else float(norm),
+        )
+
+    def _place(self, message: Message, buffer: Vector) -> int:
+        """Put a chunk where it belongs and say how many elements it brought; without payload it is there already."""
+        if message.payload is None:
+            return buffer.size if message.offset == 0 else 0
+        start, stop = chunk_at(message.offset, buffer.size, buffer.itemsize)
+        self._decode(message.payload, buffer[start:stop])
+        return stop - start
+
+    def _pass(self, message: Message) -> list[Action]:
+        member = self.members[message.rank]
+        if message.round < member.round:
+            return self._answer_again(message, member)
+        if message.round > member.round or member.elements or not self.plan.synchronous:
+            return self._drop()
+        member.passed = True
+        return self._close_if_complete()
+
+    def _leave(self, message: Message) -> list[Action]:
+        return self.remove(message.rank)
+
+    def _answer_again(self, message: Message, member: Member) -> list[Action]:
+        if message.round != member.round - 1 or member.waiting:
+            return self._drop()
+        return [self._answer(message.rank, member)]
+
+    def _answer(self, rank: int, member: Member) -> Reply:
+        member.read_at = self.applied
+        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
+
+    def _progress(self) -> list[Action]:
+        return self._close_if_complete() if self.plan.synchronous else self._release()
+
+    def _open_round(self) -> int:
+        return max((self.members[rank].round for rank in self.ranks if rank in self.members), default=0)
+
+    def _close_if_complete(self) -> list[Action]:
+        members = [self.members.get(rank) for rank in self.ranks]
+        if self._closing or not members or not all(each is not None and each.complete for each in members):
+            return []
+        sent = self._contributions()
+        if not sent or not self.rule.needs_norm:
+            return self._close(None)
+        norm = self.rule.squared_norm(sent)
+        if self._alone:
+            return self._close(norm)
+        self._closing = True
+        return [PartialNorm(self._open_round(), norm)]
+
+    def _contributions(self) -> list[Sent]:
+        found = [self.members[rank].sent for rank in sorted(self.ranks)]
+        return [each for each in found if each is not None]
+
+    def _close(self, squared_norm: float | None) -> list[Action]:
+        sent = self._contributions()
+        if sent:
+            self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
+        self._closing = False
+        self.applied += len(sent)
+        replies: list[Action] = []
+        for rank in sorted(self.ranks):
+            member = self.members[rank]
+            member.forget()
+            member.round += 1
+            replies.append(self._answer(rank, member))
+        return replies
+
+    def _apply(self, rank: int, member: Member) -> list[Action]:
+        sent = member.sent
+        if sent is not None:
+            self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
+        self.applied += 1
+        member.forget()
+        member.round += 1
+        if self.plan.meet != "bounded":
+            return [self._answer(rank, member)]
+        member.waiting = True
+        return self._release()
+
+    def _release(self) -> list[Action]:
+        """Answer those who waited and are not too far ahead any more."""
+        slowest = min((self._clock(rank) for rank in self.ranks), default=0)
+        # While a worker waits for nothing, it is one round further than what it has sent.
+        allowed = (self.plan.bound or 0) - (1 if self.plan.overlaps else 0)
+        freed = []
+        for rank, member in sorted(self.members.items()):
+            if member.waiting and not member.gone and member.round - slowest <= allowed:
+                member.waiting = False
+                freed.append(self._answer(rank, member))
+        return list(freed)
+
+    def _clock(self, rank: int) -> int:
+        member = self.members.get(rank)
+        return 0 if member is None else member.round

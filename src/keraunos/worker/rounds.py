@@ -1,0 +1,267 @@
+"""What a worker does in one round, by what it sends. Runs on workers.
+
+A round takes its batches, contributes, and continues from the round's result. Where the plan overlaps, a worker goes
+on with its next round while its contribution travels, and takes the result in when that round is over.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from keraunos.batch import Batch
+from keraunos.exchange.rules.elastic import alpha_of, pull
+from keraunos.exchange.rules.registry import needs_norm
+from keraunos.exchange.slices import Slices
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.learners.learner import Contribution, Learner
+from keraunos.parameters import Vector
+
+
+def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, workers: int) -> Rounds:
+    """The rounds of a plan."""
+    if plan.send == "gradients":
+        return (
+            OwnGradientRounds(plan, learner, slices)
+            if plan.applies_on_workers
+            else GradientRounds(plan, learner, slices)
+        )
+    if plan.send == "updates":
+        return UpdateRounds(plan, learner, slices)
+    if plan.rule.name == "elastic":
+        return ElasticRounds(plan, learner, slices, alpha_of(plan, workers))
+    return WeightRounds(plan, learner, slices)
+
+
+class Rounds(ABC):
+    """One rank's rounds. `run` counts them from where the rank stands; `finish` takes in what is still on its way."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+        self._plan = plan
+        self._learner = learner
+        self._slices = slices
+        self._asks_for_norm = not plan.synchronous and needs_norm(plan)
+        self._pending: int | None = None
+
+    def begin(self, parameters: Vector | None) -> None:
+        """Start from the server's parameters, or from the model's own."""
+        if parameters is not None:
+            self._learner.write(parameters)
+
+    @abstractmethod
+    def run(self, round_: int, batches: Iterator[Batch]) -> int:
+        """Take a round's batches and share; the rows that were in them. Without a batch the round is passed."""
+
+    def finish(self) -> None:
+        """Take in the result of a contribution that is still on its way; most have none."""
+        assert self._pending is None
+
+    def _norm(self, squared: float) -> float | None:
+        return squared if self._asks_for_norm else None
+
+
+class OwnGradientRounds(Rounds):
+    """The gradient of the global batch is applied by each worker's own optimizer."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+        super().__init__(plan, learner, slices)
+        self._sum = GradientSum(learner, plan.every == 1)
+
+    def run(self, round_: int, batches: Iterator[Batch]) -> int:
+        """Share a gradient and apply the mean of all."""
+        sent = self._sum.over(batches)
+        if sent is None:
+            self._slices.pass_round(round_)
+        else:
+            self._slices.push(round_, sent.values, sent.denominators, sent.rows)
+        self._learner.apply(self._slices.collect(round_))
+        return 0 if sent is None else sent.rows
+
+
+class GradientRounds(Rounds):
+    """The servers apply gradients and give parameters back."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+        super().__init__(plan, learner, slices)
+        self._sum = GradientSum(learner, plan.every == 1)
+        # What is on its way must stay as it is while the next gradient is computed.
+        self._spare: Vector | None = None
+
+    def run(self, round_: int, batches: Iterator[Batch]) -> int:
+        """Share a gradient and continue from the parameters that come back, now or after the next gradient."""
+        sent = self._sum.over(batches)
+        self.finish()
+        if sent is None:
+            if self._plan.synchronous:
+                self._slices.pass_round(round_)
+                self._learner.write(self._slices.collect(round_))
+            return 0
+        values = self._kept(sent.values) if self._plan.overlaps else sent.values
+        self._slices.push(round_, values, sent.denominators, sent.rows, self._norm(self._squared(sent)))
+        self._pending = round_
+        if not self._plan.overlaps:
+            self.finish()
+        return sent.rows
+
+    def finish(self) -> None:
+        """Adopt the parameters of the contribution that was sent last."""
+        if self._pending is not None:
+            self._learner.write(self._slices.collect(self._pending))
+            self._pending = None
+
+    def _kept(self, values: Vector) -> Vector:
+        if self._spare is None or self._spare.size != values.size:
+            self._spare = np.empty_like(values)
+        np.copyto(self._spare, values)
+        return self._spare
+
+    def _squared(self, sent: Contribution) -> float:
+        if not self._asks_for_norm:
+            return 0.0
+        size = self._learner.layout.trainable_size
+        gradient = np.zeros(size, dtype=np.float64)
+        for part, denominator in enumerate(sent.denominators):
+            divisor = 1.0 if denominator is None else denominator
+            if divisor:
+                gradient += sent.values[part * size : (part + 1) * size] / divisor
+        return float(gradient @ gradient)
+
+
+class UpdateRounds(Rounds):
+    """Local steps; what they changed is shared, times the rows."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+        super().__init__(plan, learner, slices)
+        self._base: Vector = learner.read()
+        self._update: Vector = learner.layout.empty()
+        self._sent: Vector = learner.layout.empty()
+
+    def begin(self, parameters: Vector | None) -> None:
+        """Start from the server's parameters, or from the model's own."""
+        super().begin(parameters)
+        if parameters is not None:
+            np.copyto(self._base, parameters)
+
+    def run(self, round_: int, batches: Iterator[Batch]) -> int:
+        """Step, share what changed, and continue from the parameters that come back."""
+        rows = _steps(self._learner, batches)
+        if not rows:
+            if self._plan.synchronous:
+                self._slices.pass_round(round_)
+                self._adopt(self._slices.collect(round_))
+            return 0
+        self._learner.read(out=self._update)
+        np.subtract(self._base, self._update, out=self._update)
+        self._merge_pending()
+        np.multiply(self._update, self._update.dtype.type(rows), out=self._sent)
+        norm = self._norm(float(np.dot(self._update, self._update)) if self._asks_for_norm else 0.0)
+        self._slices.push(round_, self._sent, (float(rows),), rows, norm)
+        self._pending = round_
+        if not self._plan.overlaps:
+            self.finish()
+        return rows
+
+    def finish(self) -> None:
+        """Adopt the parameters of the contribution that was sent last."""
+        if self._pending is not None:
+            self._adopt(self._slices.collect(self._pending))
+            self._pending = None
+
+    def _merge_pending(self) -> None:
+        """Take the last result in without losing the steps that were taken while it was on its way."""
+        if self._pending is not None:
+            np.subtract(self._slices.collect(self._pending), self._update, out=self._base)
+            self._learner.write(self._base)
+            self._pending = None
+        else:
+            np.subtract(self._base, self._update, out=self._base)
+
+    def _adopt(self, parameters: Vector) -> None:
+        np.copyto(self._base, parameters)
+        self._learner.write(self._base)
+
+
+class WeightRounds(Rounds):
+    """Local steps; the weights they led to are shared, times the rows, and the servers' take their place."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+        super().__init__(plan, learner, slices)
+        self._weights: Vector = learner.layout.empty()
+        self._sent: Vector = learner.layout.empty()
+
+    def run(self, round_: int, batches: Iterator[Batch]) -> int:
+        """Step, share the weights, and continue from what comes back."""
+        rows = _steps(self._learner, batches)
+        if rows:
+            self._learner.read(out=self._weights)
+            np.multiply(self._weights, self._weights.dtype.type(rows), out=self._sent)
+            self._slices.push(round_, self._sent, (float(rows),), rows)
+        elif self._plan.synchronous:
+            self._slices.pass_round(round_)
+        else:
+            return 0
+        self._continue_from(self._slices.collect(round_), rows)
+        return rows
+
+    def _continue_from(self, result: Vector, rows: int) -> None:
+        self._learner.write(result)
+
+
+class ElasticRounds(WeightRounds):
+    """The worker keeps its own weights, pulled towards the center."""
+
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, alpha: float) -> None:
+        super().__init__(plan, learner, slices)
+        self._alpha = alpha
+
+    def _continue_from(self, result: Vector, rows: int) -> None:
+        if rows:
+            pull(self._weights, result, self._alpha)
+            self._learner.write(self._weights)
+
+
+class GradientSum:
+    """The gradient over all batches of a round, at one set of weights."""
+
+    def __init__(self, learner: Learner, single: bool) -> None:
+        self._learner = learner
+        self._single = single
+        self._values: Vector | None = None
+
+    def over(self, batches: Iterator[Batch]) -> Contribution | None:
+        """One contribution for all batches, good until the learner's next call; `None` without a batch."""
+        total: Contribution | None = None
+        for batch in batches:
+            sent = self._learner.gradient(batch)
+            if self._single:
+                return sent
+            total = self._added(total, sent)
+        return total
+
+    def _added(self, total: Contribution | None, sent: Contribution) -> Contribution:
+        if self._values is None or self._values.size != sent.values.size:
+            self._values = np.empty_like(sent.values)
+        if total is None:
+            np.copyto(self._values, sent.values)
+            return Contribution(self._values, sent.denominators, sent.rows)
+        gradients = self._learner.layout.trainable_size * len(sent.denominators)
+        rows = total.rows + sent.rows
+        np.add(self._values[:gradients], sent.values[:gradients], out=self._values[:gradients])
+        # The float state has moved with every batch, so the last is the one; it travels times the rows.
+        factor = self._values.dtype.type(rows / sent.rows)
+        np.multiply(sent.values[gradients:], factor, out=self._values[gradients:])
+        denominators = tuple(
+            None if before is None or now is None else before + now
+            for before, now in zip(total.denominators, sent.denominators, strict=True)
+        )
+        return Contribution(self._values, denominators, rows)
+
+
+def _steps(learner: Learner, batches: Iterator[Batch]) -> int:
+    rows = 0
+    for batch in batches:
+        learner.step(batch)
+        rows += batch.rows
+    return rows
