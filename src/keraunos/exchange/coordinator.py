@@ -122,18 +122,17 @@ class Coordinator:
     def _receive(self) -> None:
         for client, message in self._endpoint.receive():
             known = self.state.members.get(message.rank)
-            newer = known is None or message.incarnation > known.incarnation
-            if message.kind is Kind.HELLO and newer and self.state.is_rank(message.rank):
-                self._clients[message.rank] = client
-            elif not newer and self._is_replay(message, client):
-                # A rank is who joined as it: the same words from somebody else are a replay.
+            before = None if known is None else known.incarnation
+            # A rank is who joined as it: the same words from somebody else are a replay.
+            if message.incarnation == before and self._clients.get(message.rank) != client:
                 self._endpoint.dropped += 1
                 continue
-            self._act(self.state.receive(message), client)
-
-    def _is_replay(self, message: Message, client: bytes) -> bool:
-        same = self.state.members[message.rank].incarnation == message.incarnation
-        return same and self._clients.get(message.rank) != client
+            actions = self.state.receive(message)
+            known = self.state.members.get(message.rank)
+            if known is not None and known.incarnation != before:
+                # Only now: a message that was not taken gives nobody a rank.
+                self._clients[message.rank] = client
+            self._act(actions, client)
 
     def _act(self, actions: Iterable[Action], sender: bytes) -> None:
         for action in actions:

@@ -176,18 +176,20 @@ class SliceServer:
 
     def _take(self, client: bytes, message: Message) -> None:
         known = self.state.members.get(message.rank)
-        newer = known is None or message.incarnation > known.incarnation
-        if message.kind is Kind.JOIN and newer:
+        before = None if known is None else known.incarnation
+        # A rank is who joined as it: the same words from somebody else are a replay.
+        if message.incarnation == before and self._clients.get(message.rank) != client:
+            self._endpoint.dropped += 1
+            return
+        if message.incarnation == before and message.body.get("shared"):
+            self._sharing.add(message.rank)
+        actions = self.state.receive(message)
+        known = self.state.members.get(message.rank)
+        if known is not None and known.incarnation != before:
+            # Only now: a message that was not taken gives nobody a rank.
             self._clients[message.rank] = client
             self._sharing.discard(message.rank)
-        elif known is not None and message.incarnation == known.incarnation:
-            # A rank is who joined as it: the same words from somebody else are a replay.
-            if self._clients.get(message.rank) != client:
-                self._endpoint.dropped += 1
-                return
-            if message.body.get("shared"):
-                self._sharing.add(message.rank)
-        self._act(self.state.receive(message), client)
+        self._act(actions, client)
 
     def _act(self, actions: Iterable[Action], sender: bytes | None = None) -> None:
         for action in actions:

@@ -152,7 +152,8 @@ class SliceState:
 
     def _join(self, message: Message) -> list[Action]:
         parts = int(message.body["parts"])
-        if not 1 <= parts <= MOST_PARTS or (self.ranks and message.rank not in self.ranks):
+        expected = self.ranks or range(self.rule.workers)
+        if not 1 <= parts <= MOST_PARTS or message.rank not in expected:
             return self._drop()
         mark = message.body.get("mark")
         known = self.members.get(message.rank)
