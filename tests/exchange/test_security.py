@@ -1,0 +1,228 @@
+"""Only the job's own workers are heard, and what they may do to a server is limited."""
+
+import logging
+
+import numpy as np
+import pytest
+import zmq
+
+from keraunos.errors import ExchangeError
+from keraunos.exchange import client as client_module
+from keraunos.exchange import security
+from keraunos.exchange.client import Client
+from keraunos.exchange.link import Link
+from keraunos.exchange.security import Credentials
+from keraunos.exchange.server import Server
+from keraunos.exchange.slices import Slices
+from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Layout
+from tests.exchange.members import FACTS, Job
+
+LAYOUT = Layout(("w",), ((3,),), trainable=1)
+ZEROS = np.zeros(3, np.float32)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Clients that give up on a server soon."""
+    monkeypatch.setattr(client_module, "SERVER_SILENCE_SECONDS", 0.5)
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """Loopback treated as a network."""
+    monkeypatch.setattr(security, "is_loopback", lambda host: False)
+
+
+def averaging_server(workers=1, **options):
+    return Server(ExchangePlan.named("averaging"), workers, LAYOUT, ZEROS, **options)
+
+
+def key_of(connection):
+    return Credentials(**connection["credentials"]).seal_key
+
+
+def slice_address(server):
+    return server.state.slices[0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
+@pytest.mark.parametrize("where", ["coordinator", "slice"])
+def test_without_the_secret_nobody_is_heard(host, where, impatient):
+    with averaging_server(host=host) as server, zmq.Context() as context:
+        connection = server.connection if where == "coordinator" else slice_address(server)
+        wrong = {**connection, "credentials": Credentials.fresh(host).for_client()}
+        with Link(context, wrong, 0, 1) as stranger, context.socket(zmq.DEALER) as bare:
+            stranger.socket.linger = bare.linger = 0
+            bare.connect(connection["address"])
+            for kind in (Kind.HELLO, Kind.JOIN):
+                stranger.send(kind, body={"host": "x", "parts": 1})
+                # Even with the right seal, a connection that did not show the password is none.
+                bare.send_multipart(Message(kind, 0, 1, body={"host": "x", "parts": 1}).encode(key_of(connection)))
+            assert not stranger.socket.poll(300)
+            assert not bare.poll(100)
+        assert server.state.members == {}
+        with Client(server.connection, 0, 1) as friend:
+            friend.hello({})
+        assert list(server.state.members) == [0]
+
+
+@pytest.mark.usefixtures("network")
+@pytest.mark.parametrize("servers", ["driver", "workers", 2])
+def test_on_a_network_the_job_trains_encrypted(servers):
+    job = Job(
+        ExchangePlan.named("averaging"),
+        LAYOUT,
+        ZEROS,
+        lambda rank, round_: (np.full(3, rank + 1, np.float32), 1),
+        servers=servers,
+        share_memory=False,
+    )
+    outcome = job.run()
+    np.testing.assert_allclose(outcome.parameters, [-4.5] * 3)
+
+
+@pytest.mark.usefixtures("network", "impatient")
+@pytest.mark.parametrize("where", ["coordinator", "slice"])
+def test_on_a_network_only_the_keys_owner_is_heard(where):
+    with averaging_server() as server, zmq.Context() as context:
+        connection = server.connection if where == "coordinator" else slice_address(server)
+        credentials = connection["credentials"]
+        assert not credentials["password"]
+        assert not credentials["server_secret"]
+        public, secret = (key.decode() for key in zmq.curve_keypair())
+        stranger = {**connection, "credentials": {**credentials, "client_public": public, "client_secret": secret}}
+        with Link(context, stranger, 0, 1) as link:
+            link.socket.linger = 0
+            # The allow-list alone must keep it out: it knows how messages are sealed.
+            link._key = key_of(connection)
+            link.send(Kind.HELLO, body={"host": "x"})
+            assert not link.socket.poll(500)
+        assert server.state.members == {}
+        with Client(server.connection, 0, 1) as friend:
+            friend.hello({})
+
+
+def test_secrets_are_fresh_and_do_not_show(caplog):
+    caplog.set_level(logging.DEBUG)
+    first, second = Credentials.fresh("127.0.0.1"), Credentials.fresh("127.0.0.1")
+    assert first != second
+    assert len(bytes.fromhex(first.password)) == 32
+    assert first.password not in repr(first)
+    with averaging_server() as server, Client(server.connection, 0, 1) as client:
+        client.hello({})
+        assert server.connection["credentials"]["password"] not in caplog.text
+
+
+def test_a_host_of_a_slice_never_needs_the_drivers_secret_key():
+    job = Credentials.fresh("10.0.0.1")
+    slice_ = Credentials(**job.for_client()).for_slice("10.0.0.2")
+    assert slice_.server_secret not in {"", job.server_secret}
+    assert (slice_.client_public, slice_.seal_key) == (job.client_public, job.seal_key)
+
+
+def test_a_replay_from_another_connection_is_dropped():
+    with averaging_server() as server, Client(server.connection, 0, 1) as client, zmq.Context() as context:
+        client.hello({})
+        server.events.get(timeout=10)
+        with Link(context, server.connection, 0, 1) as thief:
+            thief.send(Kind.HELLO, body={"host": "elsewhere"})
+            thief.send(Kind.BYE)
+            assert not thief.socket.poll(300)
+        client.hello({})
+        assert server.dropped == 2
+        assert not server.state.members[0].gone
+        assert server.state.members[0].host != "elsewhere"
+
+
+def test_a_contribution_from_another_connection_is_dropped():
+    with averaging_server(workers=2) as server, zmq.Context() as context, training(server) as (client, slices):
+        with Link(context, slice_address(server), 0, 1) as thief:
+            thief.send(Kind.PUSH, 0, 0, {"denominators": [1.0], "rows": 1}, np.full(3, 1e6, np.float32))
+            thief.send(Kind.LEAVE)
+            assert not thief.socket.poll(300)
+        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
+        assert server.dropped == 2
+
+
+def test_a_join_that_is_refused_takes_nobodys_place():
+    with averaging_server() as server, zmq.Context() as context, training(server) as (client, slices):
+        for connection, kind in ((slice_address(server), Kind.JOIN), (server.connection, Kind.HELLO)):
+            with Link(context, connection, 0, 99) as thief:
+                # Without the fields that such a message has.
+                thief.send(kind)
+                assert not thief.socket.poll(300)
+        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
+        client.hello({})
+        assert server.dropped == 2
+
+
+def test_ranks_that_the_job_does_not_have_are_not_members():
+    plan = ExchangePlan.named("downpour")
+    with Server(plan, 2, LAYOUT, ZEROS) as server, zmq.Context() as context:
+        for connection, kind in ((slice_address(server), Kind.JOIN), (server.connection, Kind.HELLO)):
+            with Link(context, connection, 1000, 1) as thief:
+                thief.send(kind, body={"parts": 64, "mark": None, "host": "x"})
+                assert not thief.socket.poll(300)
+        assert server.dropped == 2
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [b""],
+        [b"x" * 49, b"{}"],
+        [b"", b"", b"", b""],
+        [b""] * 10_000,
+        [b"x" * CHUNK_BYTES] * 40,
+        [b"x" * (CHUNK_BYTES + MAX_BODY_BYTES + 1)],
+        [b"", b"y" * (CHUNK_BYTES + MAX_BODY_BYTES + 1), b""],
+    ],
+    ids=["empty", "no header", "four frames", "ten thousand frames", "40 MB", "too large", "a body too large"],
+)
+@pytest.mark.parametrize("where", ["coordinator", "slice"])
+def test_what_is_no_message_does_not_end_the_server(frames, where):
+    with averaging_server(workers=1) as server, zmq.Context() as context, training(server) as (client, slices):
+        connection = server.connection if where == "coordinator" else slice_address(server)
+        with Link(context, connection, 0, 1) as hostile:
+            hostile.socket.linger = 0
+            hostile.socket.send_multipart(frames)
+            # The last word that arrives over this connection, where the server has not closed it.
+            hostile.send(Kind.LEAVE)
+            hostile.socket.poll(200)
+        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
+        client.hello({})
+
+
+class training:  # noqa: N801 - used as a context manager
+    """Rank 0 of a job of one, joined and ready to push, without shared memory."""
+
+    def __init__(self, server):
+        self._server = server
+
+    def __enter__(self):
+        self._client = Client(self._server.connection, 0, 1, share_memory=False)
+        self._client.__enter__()
+        self._client.hello({})
+        self._server.state.start_facts = {}
+        self._server.start([0])
+        start = self._client.ready(FACTS)
+        self._slices = Slices(self._client, self._server.plan, LAYOUT, 1, start)
+        self._slices.__enter__()
+        self._slices.join(wants_parameters=False)
+        return self._client, self._slices
+
+    def __exit__(self, *_):
+        self._slices.__exit__(None, None, None)
+        self._client.__exit__(None, None, None)
+
+
+def test_nobody_is_waited_for_who_cannot_be_reached(impatient):
+    with averaging_server() as server:
+        connection = server.connection
+    with Client(connection, 0, 1) as client, pytest.raises(ExchangeError, match="driver is gone"):
+        client.hello({})
