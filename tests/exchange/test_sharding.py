@@ -1,5 +1,7 @@
 """Cutting a vector: the slices cover it, and a contribution's parts find their slice."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_slices_cover_the_vector_once(layout, servers, anywhere):
     assert len(slices) == servers
     assert slices[0].start == 0
     assert slices[-1].stop == layout.size
-    assert all(left.stop == right.start for left, right in zip(slices[:-1], slices[1:], strict=True))
+    assert all(left.stop == right.start for left, right in itertools.pairwise(slices))
     assert sum(each.trainable_size for each in slices) == layout.trainable_size
     assert sum(each.state_size for each in slices) == layout.state_size
 

@@ -110,7 +110,9 @@ def test_the_sum_of_updates_takes_whole_updates_and_the_mean_of_the_state(rows):
 
 
 @given(
-    st.integers(1, 100), st.integers(0, 20), st.one_of(st.sampled_from([None, "workers", "staleness"]), st.floats(0.1, 2))
+    st.integers(1, 100),
+    st.integers(0, 20),
+    st.one_of(st.sampled_from([None, "workers", "staleness"]), st.floats(0.1, 2)),
 )
 @pytest.mark.parametrize("meet", ["asynchronous", "hogwild", "bounded(2)"])
 def test_an_added_update_is_scaled(meet, rows, staleness, scale):
@@ -166,8 +168,8 @@ def test_elastic_stands_still_where_all_agree_and_otherwise_brings_them_together
 def delayed_reference(updates, workers, rate, beta, delay, c):
     """The paper's update, with updates divided by the workers."""
     weights, momentum, gathered = np.zeros(TRAINABLE), np.zeros(TRAINABLE), np.zeros(TRAINABLE)
-    for step, update in enumerate(updates, start=1):
-        update = np.float64(update[:TRAINABLE]) / workers
+    for step, sent in enumerate(updates, start=1):
+        update = np.float64(sent[:TRAINABLE]) / workers
         gathered += update
         if step % delay == 0:
             momentum = beta * momentum + gathered

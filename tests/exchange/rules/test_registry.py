@@ -15,7 +15,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import BUILT_IN, KERAS_OPTIMIZERS, RuleSpec
 from keraunos.parameters import Layout
 
-FRONT_END = '''
+FRONT_END = """
 from keraunos.exchange.rules.rule import Rule
 
 class Halving(Rule):
@@ -23,7 +23,7 @@ class Halving(Rule):
 
     def apply(self, sent, parameters, result, *, squared_norm=None):
         parameters *= self.plan.rule.option("by")
-'''
+"""
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, *KERAS_OPTIMIZERS])
