@@ -18,7 +18,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
 from keraunos.exchange.endpoint import Endpoint
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.wire import Kind
 
 ALIVE_EVERY_SECONDS = 2
 _LOOK_SECONDS = 0.2

@@ -60,6 +60,7 @@ class Member:
     round: int = 0
     read_at: int = 0
     waiting: bool = False
+    wants_first: bool = False
     gone: bool = False
     received: set[int] = field(default_factory=set)
     elements: int = 0
@@ -170,17 +171,25 @@ class SliceState:
         body = {"round": known.round, "members": sorted(self.members)}
         actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round, body=body)))
         if message.body.get("wants_parameters"):
-            known.waiting = False
-            known.read_at = self.applied
-            first = Message(Kind.RESULT, message.rank, message.incarnation, known.round, body={"first": True})
-            actions.append(Reply(first, self.parameters))
+            # One that came back gets no further ahead than it would have as it was.
+            known.wants_first = known.waiting
+            if not known.waiting:
+                actions.append(self._first(message.rank, known))
         return actions
+
+    def _first(self, rank: int, member: Member) -> Reply:
+        member.read_at = self.applied
+        member.wants_first = False
+        first = Message(Kind.RESULT, rank, member.incarnation, member.round, body={"first": True})
+        return Reply(first, self.parameters)
 
     def _push(self, message: Message) -> list[Action]:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
-        if message.round > member.round or message.offset in member.received or member.passed or member.complete:
+        if message.round > member.round or message.offset in member.received or member.waiting:
+            return self._drop()
+        if member.passed or member.complete:
             return self._drop()
         buffer = self._buffer_of(message.rank)
         sent = member.sent
@@ -294,7 +303,7 @@ class SliceState:
         for rank, member in sorted(self.members.items()):
             if member.waiting and not member.gone and member.round - slowest <= allowed:
                 member.waiting = False
-                freed.append(self._answer(rank, member))
+                freed.append(self._first(rank, member) if member.wants_first else self._answer(rank, member))
         return list(freed)
 
     def _clock(self, rank: int) -> int:
