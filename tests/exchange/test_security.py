@@ -137,7 +137,7 @@ def test_a_replay_from_another_connection_is_dropped():
 
 
 def test_a_contribution_from_another_connection_is_dropped():
-    with averaging_server(workers=2) as server, zmq.Context() as context, training(server) as (client, slices):
+    with averaging_server(workers=2) as server, zmq.Context() as context, training(server) as (_, slices):
         with Link(context, slice_address(server), 0, 1) as thief:
             thief.send(Kind.PUSH, 0, 0, {"denominators": [1.0], "rows": 1}, np.full(3, 1e6, np.float32))
             thief.send(Kind.LEAVE)
