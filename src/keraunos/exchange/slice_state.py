@@ -158,16 +158,19 @@ class SliceState:
             return self._drop()
         mark = message.body.get("mark")
         known = self.members.get(message.rank)
+        actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
         if known is None:
             known = self.members[message.rank] = Member(message.incarnation, mark, parts)
             known.read_at = self.applied
-        elif message.incarnation > known.incarnation:
+        elif message.incarnation == known.incarnation:
+            # Said twice: what has arrived stays where it is.
+            actions = []
+        else:
             known.incarnation, known.mark, known.parts, known.gone = message.incarnation, mark, parts, False
             # Its predecessor's contribution was not applied, and it will send that round again; unless the round is
             # closing right now, in which case it is answered as a repetition.
             if not self._closing:
                 known.forget()
-        actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
         body = {"round": known.round, "members": sorted(self.members)}
         actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round, body=body)))
         if message.body.get("wants_parameters"):
