@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.errors import KeraunosError as KeraunosError
+    from keraunos.exchange.rules.rule import Rule as Rule
+    from keraunos.exchange.rules.rule import Sent as Sent
     from keraunos.job.exchange_plan import ExchangePlan as ExchangePlan
+    from keraunos.job.rule_spec import register_rule as register_rule
     from keraunos.job.training_job import TrainingJob as TrainingJob
     from keraunos.ml.classifier import KerasClassificationModel as KerasClassificationModel
     from keraunos.ml.classifier import KerasClassifier as KerasClassifier
@@ -30,7 +33,10 @@ _HOMES = {
     "KerasRegressionModel": "keraunos.ml.regressor",
     "KerasRegressor": "keraunos.ml.regressor",
     "KeraunosError": "keraunos.errors",
+    "Rule": "keraunos.exchange.rules.rule",
+    "Sent": "keraunos.exchange.rules.rule",
     "TrainingJob": "keraunos.job.training_job",
+    "register_rule": "keraunos.job.rule_spec",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - the table above is the list of public names

@@ -14,8 +14,11 @@ EXPORTED = [
     "KerasRegressionModel",
     "KerasRegressor",
     "KeraunosError",
+    "Rule",
+    "Sent",
     "TrainingJob",
     "__version__",
+    "register_rule",
 ]
 
 

@@ -64,14 +64,10 @@ class TrainingJob:
             raise JobError(f"`numWorkers` must be a whole number of at least 1. Received: {self.workers!r}.")
         if self.memory_budget is not None and self.memory_budget < 1:
             raise JobError(f"`memoryBudget` must be a number of bytes above 0. Received: {self.memory_budget!r}.")
-        _check_servers(self.servers)
+        check_servers(self.servers)
         if self.ports is not None:
-            object.__setattr__(self, "ports", _checked_ports(self.ports))
-        if self.exchange.compression is not None and self.model.floatx == "float64":
-            raise PlanError(
-                "`compression` must be left out for a float64 model: it would give up the precision that float64 is "
-                f"there for. Received: {self.exchange.compression!r}."
-            )
+            object.__setattr__(self, "ports", checked_ports(self.ports))
+        check_compression(self.exchange, self.model.floatx)
 
     @property
     def needs_all_workers(self) -> bool:
@@ -112,7 +108,17 @@ class TrainingJob:
         )
 
 
-def _check_servers(servers: Any) -> None:
+def check_compression(plan: ExchangePlan, dtype: str) -> None:
+    """Refuse to compress a model whose parameters have more precision than travels."""
+    if plan.compression is not None and dtype == "float64":
+        raise PlanError(
+            "`compression` must be left out for a float64 model: it would give up the precision that float64 is "
+            f"there for. Received: {plan.compression!r}."
+        )
+
+
+def check_servers(servers: Any) -> None:
+    """Refuse what is neither a place nor a number of servers."""
     whole = isinstance(servers, int) and not isinstance(servers, bool) and servers >= 1
     if not whole and servers not in SERVERS:
         raise JobError(
@@ -120,12 +126,13 @@ def _check_servers(servers: Any) -> None:
         )
 
 
-def _checked_ports(ports: Any) -> tuple[int, int]:
+def checked_ports(ports: Any, name: str = "ports") -> tuple[int, int]:
+    """The range of ports; `name` is what an error calls it."""
     pair = tuple(ports) if isinstance(ports, (tuple, list)) else ()
     whole = all(isinstance(port, int) and not isinstance(port, bool) for port in pair)
     if len(pair) != 2 or not whole or not 1 <= pair[0] <= pair[1] <= 65535:
         raise JobError(
-            "`ports` must be the first and the last port that servers may listen on, from 1 to 65535. "
+            f"`{name}` must be the first and the last port that servers may listen on, from 1 to 65535. "
             f"Received: {ports!r}."
         )
     return pair[0], pair[1]

@@ -2,7 +2,8 @@
 
 Each function here returns a spark.ml type converter: it takes what a user wrote, returns a value that shares no
 mutable container with it, and raises a `JobError` that names the Param. Values are checked when they are set, so
-that the error points at the line that set them.
+that the error points at the line that set them. The answers of an exchange plan have converters without a name: the
+plan itself is asked, and names the answer in its message.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
 from keraunos.job.columns import Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+from keraunos.job.rule_spec import RuleSpec
+from keraunos.job.training_job import check_servers, checked_ports
 
 Converter = Callable[[Any], Any]
 
@@ -142,7 +145,7 @@ def exchange_plan(name: str) -> Converter:
             return value
         if isinstance(value, Mapping):
             return ExchangePlan.from_json(value)
-        if value not in PRESETS:
+        if not isinstance(value, str) or value not in PRESETS:
             raise PlanError(one_of(name, value, PRESETS))
         return str(value)
 
@@ -161,6 +164,49 @@ def round_length(name: str) -> Converter:
                 )
             return value
         return int(steps(value))
+
+    return convert
+
+
+def meeting(value: Any) -> str:
+    """How workers meet, a bound written with it; `bounded` alone may find its bound in the plan that it refines."""
+    # Any meeting goes with this plan, so that it refuses nothing else.
+    ExchangePlan("gradients", 1, value, "sgd", bound=0 if value == "bounded" else None)
+    return str(value)
+
+
+def rule(value: Any) -> str | RuleSpec:
+    """A rule as it is written; what cannot be written in a line (an optimizer object) as its `RuleSpec`."""
+    spec = RuleSpec.of(value)
+    # A registered rule is kept with its home: who loads it later need not have registered it.
+    return value if isinstance(value, str) and spec.home is None else spec
+
+
+def scale(value: Any) -> float | str:
+    """A factor on contributions, or the name of what gives it."""
+    given: float | str = float(value) if _is_number(value) else value
+    ExchangePlan("updates", 1, "asynchronous", "add", scale=given)
+    return given
+
+
+def compression(value: Any) -> str:
+    """How vectors travel."""
+    ExchangePlan("updates", 1, "asynchronous", "add", compression=value)
+    return str(value)
+
+
+def servers(value: Any) -> str | int:
+    """A place, or a number of servers."""
+    given: str | int = int(value) if isinstance(value, np.integer) else value
+    check_servers(given)
+    return given
+
+
+def port_range(name: str) -> Converter:
+    """The first and the last port."""
+
+    def convert(value: Any) -> tuple[int, int]:
+        return checked_ports(value, name)
 
     return convert
 

@@ -18,6 +18,7 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, 
 
 from keraunos.errors import JobError
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_spec import RuleSpec
 from keraunos.ml.hadoop_files import HadoopFolder
 from keraunos.ml.params import Settings
 from keraunos.ml.references import from_references, to_references
@@ -124,7 +125,7 @@ def _params_to_json(instance: Any) -> dict[str, Any]:
     for param, value in instance._paramMap.items():
         if param.name in _OUTSIDE_OF_JSON:
             continue
-        if isinstance(value, ExchangePlan):
+        if isinstance(value, ExchangePlan | RuleSpec):
             plain[param.name] = value.to_json()
         elif param.name == "classWeight":
             plain[param.name] = [[label, weight] for label, weight in value.items()]

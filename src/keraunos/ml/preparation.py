@@ -11,11 +11,12 @@ from typing import Any
 
 from pyspark.sql.types import BooleanType, NumericType
 
-from keraunos.errors import JobError, ModelError
+from keraunos.errors import JobError, ModelError, PlanError
+from keraunos.exchange.rules.registry import rule_class
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
-from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.job.training_job import ModelSource, TrainingJob, check_compression
 from keraunos.ml import fitting
 from keraunos.ml.schema import SlotSpec, find_slots, scalar_column
 from keraunos.ml.signature import Signature
@@ -56,7 +57,7 @@ def prepare(
     Args:
         params: an estimator.
         schema: the DataFrame's.
-        workers: how many workers to use where `numWorkers` does not say.
+        workers: how many tasks can run at once: workers, where `numWorkers` does not say, and servers of their own.
         first_row: gives the first row as a mapping, or `None`; called only for an unbuilt model whose input has a
             length that the schema does not tell.
         case_sensitive: whether column names differ by case.
@@ -65,9 +66,11 @@ def prepare(
     import keras
 
     from keraunos.learners.keras_archive import to_archive
+    from keraunos.learners.keras_variables import layout_of
 
-    model = _trainable(params)
     exchange = exchange_of(params)
+    _check_rule(exchange, params)
+    model = _trainable(params)
     read = _columns(params, schema, case_sensitive=case_sensitive)
     custom = params.getCustomObjects()
     with keras.saving.custom_object_scope(custom):
@@ -76,23 +79,64 @@ def prepare(
     if check is not None:
         check(model, signature)
     labels = fitting.checked_labels(model, read.columns.labels, read.labels, signature)
+    check_compression(exchange, layout_of(model).dtype)
     archive = to_archive(model, custom)
     job = TrainingJob(
         model=ModelSource(archive, params.getBackend() or keras.config.backend(), keras.config.floatx()),
         columns=replace(read.columns, features=features, labels=labels),
         schedule=_schedule(params),
         exchange=exchange,
-        workers=params.getNumWorkers() or workers,
+        workers=params.getNumWorkers() or _beside_servers(workers, params.getServers()),
         memory_budget=params.getMemoryBudget(),
+        servers=params.getServers(),
+        ports=params.getServerPorts(),
     )
     return Prepared(job, signature, model)
 
 
 def exchange_of(params: TrainingParams) -> ExchangePlan:
-    """The plan that `exchange` and `every` describe together."""
+    """The plan that `exchange` and the answers in place of its own describe together."""
     exchange = params.getExchange()
     plan = exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange)
-    return plan.refined(every=params.getEvery())
+    return plan.refined(
+        every=params.getEvery(),
+        meet=params.getMeet(),
+        rule=params.getRule(),
+        scale=params.getScale(),
+        compression=params.getCompression(),
+    )
+
+
+def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
+    """Refuse a rule that no server could make, and a learning rate that nothing would step with."""
+    if plan.rule.is_optimizer:
+        from keraunos.learners.keras_optimizers import optimizer_of
+
+        optimizer_of(plan.rule)
+    else:
+        rule_class(plan.rule)
+    if plan.send != "gradients" or plan.applies_on_workers:
+        return
+    import keras
+
+    why = f"the servers apply the gradients with rule={str(plan.rule)!r}, and the model's own optimizer takes no step"
+    rate = params.getLearningRate()
+    if rate is not None:
+        raise PlanError(
+            f"`learningRate` must be left out where {why}. Received: {rate!r}. Give the rule its own learning_rate, as "
+            f"in rule='sgd(learning_rate={rate!r})'."
+        )
+    setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
+    names = [type(each).__name__ for each in params.getCallbacks() if isinstance(each, setters)]
+    if names:
+        raise PlanError(
+            f"`callbacks` must not set the learning rate where {why}. Received: {names!r}. Give the rule a schedule as "
+            "its learning_rate, as in rule=keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 1000))."
+        )
+
+
+def _beside_servers(slots: int, servers: str | int) -> int:
+    return max(1, slots - servers) if isinstance(servers, int) else slots
 
 
 def _trainable(params: TrainingParams) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, TypedDict
 
-from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
 VERBOSITIES = ("auto", 0, 1, 2)
@@ -121,7 +122,8 @@ class HasSchedule(Settings):
     )
     learningRate = param(
         "learningRate",
-        "The learning rate to use instead of the one the model was compiled with. Refused where that is a schedule.",
+        "The learning rate to use instead of the one the model was compiled with. Refused where that is a schedule, "
+        "and where workers send gradients that an optimizer on the servers applies: that one has a rate of its own.",
         conversion.positive_number("learningRate"),
     )
     classWeight = param(
@@ -192,28 +194,14 @@ class HasSchedule(Settings):
 
 
 class HasCluster(Settings):
-    """How many workers train, how they share parameters, and what a user sees of it."""
+    """How many workers train, and what a user sees of it."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "verbose": "auto"}
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"verbose": "auto"}
 
     numWorkers = param(
         "numWorkers",
-        "How many Spark tasks train together. Not set: all task slots that the cluster has.",
+        "How many Spark tasks train together. Not set: all task slots that the cluster has, less those of `servers`.",
         conversion.whole_number("numWorkers", at_least=1),
-    )
-    exchange = param(
-        "exchange",
-        "How workers share what they learn: 'allreduce' (the mean gradient at every step: the same result as one "
-        "process with the whole batch), 'averaging' (each trains alone for some steps, then their changes are "
-        "averaged: faster), 'downpour' (changes are sent without waiting for anybody), or an ExchangePlan.",
-        conversion.exchange_plan("exchange"),
-    )
-    every = param(
-        "every",
-        "After how many steps workers share, or 'epoch', over what `exchange` brings along: "
-        + ", ".join(f"{name} {plan.every}" for name, plan in PRESETS.items())
-        + ".",
-        conversion.round_length("every"),
     )
     memoryBudget = param(
         "memoryBudget",
@@ -240,24 +228,6 @@ class HasCluster(Settings):
     def setNumWorkers(self, value: int) -> Self:
         """Set how many Spark tasks train together."""
         return self.setParams(numWorkers=value)
-
-    def getExchange(self) -> str | ExchangePlan:
-        """How workers share what they learn."""
-        value: str | ExchangePlan = self._get("exchange")
-        return value
-
-    def setExchange(self, value: str | ExchangePlan) -> Self:
-        """Set how workers share what they learn."""
-        return self.setParams(exchange=value)
-
-    def getEvery(self) -> int | str | None:
-        """After how many steps workers share; `None` stands for what `exchange` brings along."""
-        value: int | str | None = self._get("every")
-        return value
-
-    def setEvery(self, value: int | str) -> Self:
-        """Set after how many steps workers share."""
-        return self.setParams(every=value)
 
     def getMemoryBudget(self) -> int | None:
         """Bytes of rows that a worker keeps in memory."""
@@ -286,7 +256,7 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasCluster, HasServing):
+class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasServing):
     """Every Param that the estimators share."""
 
 
@@ -298,6 +268,7 @@ class TrainingOptions(TypedDict, total=False):
     batchSize: int
     callbacks: Sequence[Any] | None
     classWeight: Mapping[int, float] | None
+    compression: str | None
     customObjects: Mapping[str, Any] | None
     epochs: int
     every: int | str | None
@@ -306,10 +277,15 @@ class TrainingOptions(TypedDict, total=False):
     inferenceBatchSize: int
     labelCol: Columns
     learningRate: float | None
+    meet: str | None
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    rule: Any
+    scale: float | str | None
     seed: int
+    serverPorts: tuple[int, int] | None
+    servers: str | int
     shuffle: bool
     validationIndicatorCol: str | None
     validationSplit: float
