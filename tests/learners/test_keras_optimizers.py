@@ -155,7 +155,7 @@ def test_scaling_a_contribution_scales_the_learning_rate(text):
     assert server.learning_rate == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("text", ["adam(0.05)", "sgd(0.1, momentum=0.9)", "muon"])
+@pytest.mark.parametrize("text", ["adam(0.05)", "sgd(0.1, momentum=0.9)", "lamb"])
 def test_a_server_goes_on_from_its_state(text):
     spec = RuleSpec.parse(text)
     first = ServerOptimizer(spec, VARIABLES, "float32")

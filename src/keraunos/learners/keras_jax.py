@@ -299,7 +299,7 @@ class CompiledOptimizer:
 
     def write_learning_rate(self, value: float) -> None:
         """Set the learning rate, which no schedule computes."""
-        at = next(i for i, each in enumerate(self._optimizer.variables) if each is self._optimizer._learning_rate)
+        at = [variable.name for variable in self._optimizer.variables].index("learning_rate")
         self._state = [self._placed(value, now) if i == at else now for i, now in enumerate(self._state)]
 
     def _readable(self, name: str, vector: Vector, *, copied: bool = False) -> Vector:

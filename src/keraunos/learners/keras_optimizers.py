@@ -41,7 +41,8 @@ class ServerOptimizer:
         self._clip = optimizer.global_clipnorm
         # Done here, with the norm over all slices.
         optimizer.global_clipnorm = None
-        self._scheduled = not isinstance(optimizer._learning_rate, keras.Variable)
+        # A rate that is computed has no variable.
+        self._scheduled = all(variable.name != "learning_rate" for variable in optimizer.variables)
         layout = Layout(
             tuple(each[0] for each in variables), tuple(each[1] for each in variables), len(variables), dtype
         )
@@ -113,11 +114,12 @@ def optimizer_of(spec: RuleSpec) -> Any:
     """A fresh optimizer as the rule describes it."""
     options = dict(spec.options)
     excluded = options.pop(_EXCLUDED, None)
+    made = None if spec.name == KERAS_OBJECT else _class_of(spec.name)
     try:
-        if spec.name == KERAS_OBJECT:
+        if made is None:
             optimizer = keras.optimizers.deserialize(options)
         else:
-            optimizer = _class_of(spec.name)(**_as_keras_takes_them(options))
+            optimizer = made(**_as_keras_takes_them(options))
     except (TypeError, ValueError, ImportError) as error:
         raise PlanError(
             f"The rule {str(spec)!r} must be an optimizer that Keras can make. Received: {error} "
