@@ -4,10 +4,11 @@
     python benchmarks/exchange.py --torch-python .venv-torch/bin/python --elephas-python .venv-elephas/bin/python
 
 A round of 0.1 M, 1 M and 25 M float32 over loopback: ours with the parameters in the driver and with a part of them
-on each worker, both with the secret that guards loopback and with CURVE; torch.distributed's all_reduce over gloo;
-get_parameters and update_parameters of one client against Elephas's HTTP and socket servers, at 1 M. Every contestant
-is a script that runs in its own environment. Repeats alternate between them; figures are medians over all rounds. A
-contestant whose environment is missing is named and left out.
+on each worker, both with the secret that guards loopback and with CURVE; torch.distributed's all_reduce over gloo,
+left to the scheduler and, as our workers are, kept on a core each; get_parameters and update_parameters of one client
+against Elephas's HTTP and socket servers, at 1 M. Every contestant is a script that runs in its own environment.
+Repeats alternate between them; figures are medians over all rounds. A contestant whose environment is missing is
+named and left out.
 """
 
 import argparse
@@ -62,11 +63,13 @@ class Contestant:
 def contestants(arguments):
     sizes = arguments.sizes
     ours = [sys.executable, str(HERE / "keraunos_round.py")]
+    gloo = [arguments.torch_python, str(HERE / "peers" / "gloo_round.py")]
     elephas = [arguments.elephas_python, str(HERE / "peers" / "elephas_round.py")]
     at_elephas = [size for size in sizes if size == ELEPHAS_SIZE]
     return {
         "workers": Contestant("servers on the workers", [*ours, "--servers", "workers"], sizes),
-        "gloo": Contestant("gloo all_reduce", [arguments.torch_python, str(HERE / "peers" / "gloo_round.py")], sizes),
+        "gloo": Contestant("gloo all_reduce", gloo, sizes),
+        "gloo, pinned": Contestant("gloo all_reduce, a core each", [*gloo, "--pin"], sizes),
         "driver": Contestant("server in the driver", [*ours, "--servers", "driver"], sizes),
         "http": Contestant("Elephas, HTTP server", [*elephas, "--server", "http"], at_elephas),
         "workers, CURVE": Contestant(
@@ -92,7 +95,8 @@ def print_times(entries, sizes):
 def print_goals(entries, sizes):
     print("\nratios, and the goals")
     for size in sizes:
-        judge(entries, size, "workers", "gloo", limit=1.0)
+        for gloo in ("gloo", "gloo, pinned"):
+            judge(entries, size, "workers", gloo, limit=1.0)
         cost(entries, size, "workers, CURVE", "workers")
         cost(entries, size, "driver, CURVE", "driver")
     if ELEPHAS_SIZE in sizes:

@@ -17,7 +17,10 @@ import torch.distributed as dist
 from torch import multiprocessing
 
 
-def worker(rank, store, sizes, rounds, warm_up):
+def worker(rank, store, sizes, rounds, warm_up, pin):
+    if pin:
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
@@ -44,10 +47,11 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000, 25_000_000])
     parser.add_argument("--rounds", type=int, nargs="+", default=None, help="as many as sizes")
     parser.add_argument("--warm-up", type=int, default=3)
+    parser.add_argument("--pin", action="store_true", help="keep each process on a core of its own")
     arguments = parser.parse_args()
     rounds = arguments.rounds or [max(5, min(100, 100_000_000 // size)) for size in arguments.sizes]
     with tempfile.TemporaryDirectory() as folder:
-        options = (f"{folder}/store", arguments.sizes, rounds, arguments.warm_up)
+        options = (f"{folder}/store", arguments.sizes, rounds, arguments.warm_up, arguments.pin)
         multiprocessing.spawn(worker, args=options, nprocs=2)
     return 0
 
