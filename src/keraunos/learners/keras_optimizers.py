@@ -116,10 +116,7 @@ def optimizer_of(spec: RuleSpec) -> Any:
     excluded = options.pop(_EXCLUDED, None)
     made = None if spec.name == KERAS_OBJECT else _class_of(spec.name)
     try:
-        if made is None:
-            optimizer = keras.optimizers.deserialize(options)
-        else:
-            optimizer = made(**_as_keras_takes_them(options))
+        optimizer = keras.optimizers.deserialize(options) if made is None else made(**_as_keras_takes_them(options))
     except (TypeError, ValueError, ImportError) as error:
         raise PlanError(
             f"The rule {str(spec)!r} must be an optimizer that Keras can make. Received: {error} "
