@@ -24,7 +24,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange.link import Link
 from keraunos.exchange.shared_memory import host_mark
-from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays
+from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
 from keraunos.parameters import Vector
 
 # A waiting worker first looks again and again, giving its core to whoever wants it, because waking an idle core
@@ -75,7 +75,7 @@ class Client:
         self.released = False
         self._clock = clock
         self._stack = ExitStack()
-        self._attendants: list[tuple[zmq.Socket[bytes], Callable[[], bool]]] = []
+        self._attendants: list[tuple[zmq.Socket[bytes] | None, Callable[[], bool]]] = []
         self._handlers: dict[Kind, Callable[[Message], None]] = {}
         self._inbox: list[Message] = []
         self._heard = clock()
@@ -92,7 +92,7 @@ class Client:
     ) -> None:
         self._stack.close()
 
-    def attend(self, socket: zmq.Socket[bytes], work: Callable[[], bool]) -> None:
+    def attend(self, socket: zmq.Socket[bytes] | None, work: Callable[[], bool]) -> None:
         """Call `work` while waiting, which says whether it did something; `socket` wakes a sleeping worker up."""
         self._attendants.append((socket, work))
 
@@ -131,7 +131,11 @@ class Client:
     def ready(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Say that the rows are read and the model is built; the answer comes when training starts."""
         self._link.send(Kind.READY, body=facts)
-        return self._wait(Kind.START).body
+        start = self._wait(Kind.START).body
+        decided = start.get("decided")
+        if decided is not None:
+            self.control = Control(int(decided["epoch"]), decided["learning_rate"], bool(decided["last"]))
+        return start
 
     def report(self, epoch: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
         """Tell the driver how far this rank is, and the metrics' state since the last report."""
@@ -164,6 +168,22 @@ class Client:
         for first, last in chunks(vector.size, vector.itemsize):
             done = {**(body or {}), "complete": last == vector.size}
             self._link.send(Kind.PARAMETERS, 0, start + first, done, np.array(vector[first:last]))
+
+    def send_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]], target: int | None = None) -> None:
+        """Leave weights and optimizer state, as they are before a round, with the driver: this rank's or another's."""
+        described, buffer = pack_typed(arrays)
+        body = {"for": self.rank if target is None else target, "size": buffer.size, "arrays": described}
+        for start, stop in chunks(buffer.size, 1):
+            last = {**body, "complete": stop == buffer.size}
+            self._link.send(Kind.STATE, round_, start, last, buffer[start:stop])
+
+    def ask_for_state(self, round_: int, *, from_others: bool) -> tuple[int, list[npt.NDArray[Any]]] | None:
+        """What this rank left with the driver, or another holds now: the round it is from, and the arrays."""
+        self._link.send(Kind.ASK, round_, body={"from_others": from_others})
+        held = self._wait(Kind.HELD)
+        if not held.body["size"]:
+            return None
+        return held.round, unpack_typed(held.body["arrays"], self.fetch("state", 0, int(held.body["size"])))
 
     def tell_norm(self, round_: int, value: float) -> None:
         """Tell the other slices this one's part of a round's squared norm."""
@@ -227,7 +247,8 @@ class Client:
         poller = zmq.Poller()
         poller.register(self._link.socket, zmq.POLLIN)
         for socket, _ in self._attendants:
-            poller.register(socket, zmq.POLLIN)
+            if socket is not None:
+                poller.register(socket, zmq.POLLIN)
         poller.poll(_SLEEP_MS)
 
     def _keep(self, message: Message) -> None:

@@ -22,6 +22,7 @@ from keraunos.parameters import Layout, Vector
 
 # Servers that are tasks of their own have ranks from here on.
 FIRST_SERVER = 1 << 19
+_MOST_STATE_BYTES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,15 @@ class Event:
     round: int = 0
 
 
+@dataclass(frozen=True)
+class Held:
+    """Weights and optimizer state as a rank sent them, before the round that is named."""
+
+    round: int
+    arrays: list[Any]
+    buffer: bytearray
+
+
 Action = Send | Event
 
 
@@ -57,6 +67,9 @@ class Member:
     ready: bool = False
     started: bool = False
     gone: bool = False
+    returning: bool = False
+    asked_for: int | None = None
+    wanted_round: int | None = None
 
 
 class CoordinatorState:
@@ -97,12 +110,16 @@ class CoordinatorState:
         self.uploads_missing: set[int] = set()
         self.start_facts: dict[str, Any] = {}
         self.members: dict[int, Member] = {}
+        self.epochs_done: dict[int, int] = {}
+        self.decided: dict[str, Any] | None = None
         self.started = False
         self.stopped: str | None = None
         self.dropped = 0
         self._hosts: dict[int, dict[str, Any]] = {}
         self._rows: dict[int, dict[str, Any]] = {}
         self._norms: dict[int, dict[int, float]] = {}
+        self._held: dict[int, Held] = {}
+        self._arriving: dict[tuple[int, int], bytearray] = {}
 
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise."""
@@ -125,7 +142,16 @@ class CoordinatorState:
         """What a worker is told when training starts: every rank's rows, from which it derives the rounds."""
         rows = {str(rank): facts["rows"] for rank, facts in self._rows.items()}
         slices = [self.alternatives[rank % len(self.alternatives)]] if self.alternatives else self.slices
-        return {**self.start_facts, "rows": rows, "slices": slices, "common": self.common}
+        member = self.members[rank]
+        return {
+            **self.start_facts,
+            "rows": rows,
+            "slices": slices,
+            "common": self.common,
+            "again": member.returning,
+            "epochs_done": self.epochs_done.get(rank, 0),
+            "decided": self.decided,
+        }
 
     def start(self, common: dict[str, Any] | None = None) -> list[Action]:
         """Begin: everyone that trains is ready and the driver has agreed."""
@@ -142,7 +168,8 @@ class CoordinatorState:
 
     def go(self, epoch: int, learning_rate: float | None, *, last: bool) -> list[Action]:
         """Tell everyone what the driver decided after an epoch."""
-        return self._to_all(Message(Kind.GO, round=epoch, body={"learning_rate": learning_rate, "last": last}))
+        self.decided = {"epoch": epoch, "learning_rate": learning_rate, "last": last}
+        return self._to_all(Message(Kind.GO, round=epoch, body=self.decided))
 
     def release(self) -> list[Action]:
         """Training is over: hosts of slices may end."""
@@ -168,6 +195,8 @@ class CoordinatorState:
             Kind.REPORT: self._report,
             Kind.EPOCH: self._report,
             Kind.PARAMETERS: self._parameters,
+            Kind.STATE: self._state,
+            Kind.ASK: self._ask,
             Kind.NORM: self._norm,
             Kind.FAILED: self._leave,
             Kind.DONE: self._report,
@@ -192,15 +221,20 @@ class CoordinatorState:
         again = known is not None and message.incarnation > known.incarnation
         host = str(message.body["host"])
         if known is None or again:
-            self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
+            member = self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
+            member.returning = known is not None and known.started
         if self.stopped is not None:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
         sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
-        return [Event(Kind.HELLO, message.rank, {**message.body, "again": again}), Send(message.rank, welcome)]
+        event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
+        # Whoever waited for the state of the one that was lost gets another's.
+        waiting = [rank for rank, each in self.members.items() if again and each.asked_for == message.rank]
+        return [event, Send(message.rank, welcome), *(action for rank in waiting for action in self._give(rank))]
 
     def _fetch(self, message: Message) -> list[Action]:
-        blob = self.blobs[str(message.body["name"])]()
+        name = str(message.body["name"])
+        blob = memoryview(self._held[message.rank].buffer) if name == "state" else self.blobs[name]()
         payload = blob[message.offset : message.offset + CHUNK_BYTES]
         answer = Message(Kind.BLOB, message.rank, message.incarnation, offset=message.offset, payload=payload)
         return [Send(message.rank, answer)]
@@ -224,8 +258,8 @@ class CoordinatorState:
         if self.hosted:
             self._hosts[message.rank] = _connection(message.body["slice"])
         member.ready = True
-        self._rows[message.rank] = facts
-        event = Event(Kind.READY, message.rank, facts)
+        before = self._rows.setdefault(message.rank, facts)
+        event = Event(Kind.READY, message.rank, {**facts, "changed": before["digest"] != facts["digest"]})
         return [event] if self.needs_all and not self.started else [event, *self._start_ready()]
 
     def _server_ready(self, message: Message, member: Member) -> list[Action]:
@@ -258,6 +292,10 @@ class CoordinatorState:
     def _report(self, message: Message) -> list[Action]:
         body = dict(message.body)
         arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
+        if message.kind is Kind.EPOCH:
+            if message.round < self.epochs_done.get(message.rank, 0):
+                return self._drop()
+            self.epochs_done[message.rank] = message.round + 1
         return [Event(message.kind, message.rank, body, arrays, message.round)]
 
     def _parameters(self, message: Message) -> list[Action]:
@@ -272,6 +310,47 @@ class CoordinatorState:
             return []
         self.uploads_missing.discard(message.rank)
         return [Event(message.kind, message.rank, dict(message.body), round=message.round)]
+
+    def _state(self, message: Message) -> list[Action]:
+        """A rank's weights and optimizer state: its own to keep, or for one that asked."""
+        target, size = int(message.body["for"]), int(message.body["size"])
+        if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
+            return self._drop()
+        buffer = self._arriving.setdefault((message.rank, target), bytearray(size))
+        piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
+        if len(buffer) != size or message.offset + len(piece) > size:
+            del self._arriving[message.rank, target]
+            return self._drop()
+        buffer[message.offset : message.offset + len(piece)] = piece
+        if not message.body.get("complete"):
+            return []
+        del self._arriving[message.rank, target]
+        self._held[target] = Held(message.round, list(message.body["arrays"]), buffer)
+        return [] if target == message.rank else self._hand_over(target)
+
+    def _ask(self, message: Message) -> list[Action]:
+        """A rank that came back wants weights and optimizer state, as they are before the round that it names."""
+        self.members[message.rank].asked_for = None
+        return self._give(message.rank, message.round if message.body.get("from_others") else None)
+
+    def _give(self, rank: int, round_: int | None = None) -> list[Action]:
+        member = self.members[rank]
+        wanted = member.wanted_round if round_ is None else round_
+        others = [
+            other
+            for other, each in sorted(self.members.items())
+            if other < FIRST_SERVER and other != rank and each.started and not each.returning and not each.gone
+        ]
+        if wanted is None or not others:
+            return self._hand_over(rank)
+        member.wanted_round, member.asked_for = wanted, others[0]
+        return [Send(others[0], Message(Kind.SNAPSHOT, round=wanted, body={"for": rank}))]
+
+    def _hand_over(self, rank: int) -> list[Action]:
+        member, held = self.members[rank], self._held.get(rank)
+        member.asked_for, member.wanted_round, member.returning = None, None, False
+        body = {"size": 0} if held is None else {"size": len(held.buffer), "arrays": held.arrays}
+        return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
 
     def _norm(self, message: Message) -> list[Action]:
         """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""

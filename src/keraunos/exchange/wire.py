@@ -50,6 +50,7 @@ class Kind(IntEnum):
     FAILED = 9
     DONE = 10
     BYE = 11
+    ASK = 12
 
     WELCOME = 32
     BLOB = 33
@@ -61,6 +62,7 @@ class Kind(IntEnum):
     SNAPSHOT = 39
     TOTAL_NORM = 40
     RELEASE = 41
+    HELD = 42
 
     JOIN = 64
     PUSH = 65
@@ -152,6 +154,31 @@ def pack_arrays(arrays: Sequence[npt.NDArray[np.float64]]) -> tuple[list[list[in
     shapes = [list(array.shape) for array in arrays]
     flat = [np.ravel(np.asarray(array, dtype=np.float64)) for array in arrays]
     return shapes, np.concatenate(flat) if flat else np.empty(0)
+
+
+def pack_typed(arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[list[Any]], npt.NDArray[np.uint8]]:
+    """Types and shapes, and one buffer, for a list of arrays of any numeric types."""
+    described = [[str(array.dtype), list(array.shape)] for array in arrays]
+    flat = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays]
+    return described, np.concatenate(flat) if flat else np.empty(0, np.uint8)
+
+
+def unpack_typed(described: Any, buffer: Any) -> list[npt.NDArray[Any]]:
+    """The arrays that `pack_typed` packed; a `WireError` where description and buffer do not agree."""
+    try:
+        arrays, place = [], 0
+        view = memoryview(buffer)
+        for dtype, shape in described:
+            kind = np.dtype(dtype)
+            count = int(np.prod(shape, dtype=np.int64))
+            end = place + count * kind.itemsize
+            arrays.append(np.frombuffer(view[place:end], dtype=kind, count=count).reshape(shape))
+            place = end
+    except (TypeError, ValueError) as error:
+        raise WireError(f"arrays cannot be read: {error}") from None
+    if place != view.nbytes:
+        raise WireError(f"arrays have {place} bytes, not {view.nbytes}")
+    return arrays
 
 
 def unpack_arrays(shapes: Any, buffer: Any) -> list[npt.NDArray[np.float64]]:

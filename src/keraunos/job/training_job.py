@@ -48,6 +48,8 @@ class TrainingJob:
         servers: where the parameters live: `"driver"`, `"workers"` (each worker holds its part), or a number of
             servers that run as tasks of their own.
         ports: the first and the last port that servers may listen on; `None` for any.
+        state_every: after how many rounds a worker leaves its optimizer's state with the driver, to continue from when
+            it is lost and started again; 0 for never. Where any live worker has the state, that one is asked.
     """
 
     model: ModelSource
@@ -58,6 +60,7 @@ class TrainingJob:
     memory_budget: int | None = None
     servers: str | int = "driver"
     ports: tuple[int, int] | None = None
+    state_every: int = 100
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
@@ -65,6 +68,8 @@ class TrainingJob:
         if self.memory_budget is not None and self.memory_budget < 1:
             raise JobError(f"`memoryBudget` must be a number of bytes above 0. Received: {self.memory_budget!r}.")
         check_servers(self.servers)
+        if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
+            raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
         if self.ports is not None:
             object.__setattr__(self, "ports", checked_ports(self.ports))
         check_compression(self.exchange, self.model.floatx)
@@ -86,6 +91,7 @@ class TrainingJob:
                 "memory_budget": self.memory_budget,
                 "servers": self.servers,
                 "ports": self.ports,
+                "state_every": self.state_every,
             }
         ).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
@@ -105,6 +111,7 @@ class TrainingJob:
             memory_budget=data["memory_budget"],
             servers=data["servers"],
             ports=data["ports"],
+            state_every=data["state_every"],
         )
 
 

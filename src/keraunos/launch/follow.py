@@ -279,10 +279,7 @@ class _Follower:
         if event.rank >= FIRST_SERVER:
             self._servers.add(event.rank)
         if event.body["again"]:
-            raise WorkerError(
-                f"Worker {event.rank} on {self._joined.get(event.rank, 'a host')} was lost and started again, which "
-                "this fit cannot continue from. Look for the reason (memory, a lost executor) in the executor's log."
-            )
+            self._on_return(event)
         ours, theirs = versions(), event.body["versions"]
         differing = [
             f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]
@@ -295,9 +292,25 @@ class _Follower:
         if event.rank < FIRST_SERVER:
             self._joined[event.rank] = str(event.body["host"])
 
+    def _on_return(self, event: Event) -> None:
+        """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
+        where = self._joined.get(event.rank, "a host")
+        if self._job.servers == "workers" or event.rank >= FIRST_SERVER:
+            raise WorkerError(
+                f"Member {event.rank} on {where} was lost, and with it the part of the parameters that it held. Look "
+                "for the reason (memory, a lost executor) in the executor's log. With servers='driver' a fit continues."
+            )
+        logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
+
     def _on_ready(self, event: Event) -> None:
         if event.rank >= FIRST_SERVER:
             return
+        if event.body.get("changed"):
+            raise DataError(
+                f"Worker {event.rank} was lost, and its rows came back different, so that it cannot continue where it "
+                "stood. The DataFrame is not deterministic (a random function, an unordered limit, a changing source); "
+                "write it out, or checkpoint() it, before `fit`."
+            )
         spec = BatchSpec.from_json(event.body["spec"])
         if self._reader is None:
             self._reader = MetricReader(self._model, spec)

@@ -31,6 +31,7 @@ from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
 from keraunos.worker.failure import LastLines, describe_failure
 from keraunos.worker.rounds import rounds_of
+from keraunos.worker.state_keeper import StateKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,8 @@ def _train(
             training = _Training(job, client, slices, shard, learner, start)
             training.run()
             slices.leave()
-            client.done(wait=host is not None)
+            # Another rank that has to come back may need what this one has, or the slice that it hosts.
+            client.done(wait=host is not None or job.exchange.synchronous)
 
 
 def _host(
@@ -178,34 +180,56 @@ class _Training:
         # A synchronous round needs everyone, so all ranks take as many as the one with the most rows.
         most_rows = max(rows.values()) if job.exchange.synchronous else shard.rows
         self._steps = -(-most_rows // job.schedule.batch_size)
+        self._length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
         self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
-        self._round = 0
+        self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
         self._rows_done = 0
         self._reported = time.monotonic()
 
     def run(self) -> None:
-        """Every epoch, then the parameters where no server has them."""
+        """Every epoch from where this rank stands, then the parameters where no server has them."""
         self._set_learning_rate(self._start.get("learning_rate"))
-        wants = not self._plan.synchronous
-        self._round = self._slices.join(wants_parameters=wants)
-        self._rounds.begin(self._slices.parameters() if wants or self._slices.first_needed else None)
-        for epoch in range(self._schedule.epochs):
+        first, skipped = self._begin()
+        ended = self._client.control is not None and self._client.control.last and self._start["again"]
+        for epoch in range(self._schedule.epochs if ended else first, self._schedule.epochs):
             batches = self._shard.batches(epoch, self._schedule.batch_size, shuffle=self._schedule.shuffle)
-            self._epoch(epoch, batches)
-            self._rounds.finish()
-            metrics = self._learner.take_metrics()
-            for batch in self._shard.validation_batches(self._schedule.batch_size):
-                self._learner.evaluate(batch)
-            validation = self._learner.take_metrics() if self._shard.validation_rows else []
-            if self._uploads and self._start.get("parameters_each_epoch"):
-                self._client.send_parameters(self._learner.read(), body={"epoch": epoch})
-            self._client.end_epoch(epoch, self._rows_done, metrics, validation)
+            self._epoch(epoch, itertools.islice(batches, skipped * self._length, None), skipped)
+            skipped = 0
             if self._ends_after(epoch):
                 break
         if self._uploads:
-            self._client.send_parameters(self._learner.read(), body={"epoch": None})
+            self._client.send_parameters(self._rounds.weights(), body={"epoch": None})
+
+    def _begin(self) -> tuple[int, int]:
+        """Join the slices; the epoch to begin with, and the rounds of it that are done."""
+        again = bool(self._start["again"])
+        wants = not self._plan.synchronous or (again and not self._plan.applies_on_workers)
+        self._state.round = self._slices.join(wants_parameters=wants)
+        parameters = self._slices.parameters() if wants or self._slices.first_needed else None
+        if again:
+            parameters = self._state.recover(parameters)
+        self._rounds.begin(parameters)
+        epochs, rounds = divmod(self._state.round, max(1, -(-self._steps // max(1, self._length))))
+        if again:
+            logger.info("rank %d continues in epoch %d after %d rounds of it", self._client.rank, epochs + 1, rounds)
+            control = self._client.control
+            if control is not None:
+                self._set_learning_rate(control.learning_rate)
+            if self._start["epochs_done"] < epochs:
+                # Lost after the last round of an epoch and before its end; what it measured is lost with it.
+                self._ends_after(epochs - 1)
+        return epochs, rounds
 
     def _ends_after(self, epoch: int) -> bool:
+        """Measure what an epoch led to, report it, and hear whether it was the last."""
+        self._rounds.finish()
+        metrics = self._learner.take_metrics()
+        for batch in self._shard.validation_batches(self._schedule.batch_size):
+            self._learner.evaluate(batch)
+        validation = self._learner.take_metrics() if self._shard.validation_rows else []
+        if self._uploads and self._start.get("parameters_each_epoch"):
+            self._client.send_parameters(self._rounds.weights(), body={"epoch": epoch})
+        self._client.end_epoch(epoch, self._rows_done, metrics, validation)
         control = self._client.wait_for_go(epoch) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False
@@ -216,13 +240,11 @@ class _Training:
         if value is not None and value != self._learner.learning_rate:
             self._learner.learning_rate = value
 
-    def _epoch(self, epoch: int, batches: Iterator[Batch]) -> None:
-        length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
-        for first in range(0, self._steps, length):
-            self._rows_done += self._rounds.run(
-                self._round, itertools.islice(batches, min(length, self._steps - first))
-            )
-            self._round += 1
+    def _epoch(self, epoch: int, batches: Iterator[Batch], skipped: int) -> None:
+        for first in range(skipped * self._length, self._steps, max(1, self._length)):
+            portion = itertools.islice(batches, min(self._length, self._steps - first))
+            self._rows_done += self._rounds.run(self._state.round, portion)
+            self._state.end_round()
             if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
                 self._reported = time.monotonic()
                 self._client.report(epoch, self._rows_done, self._learner.take_metrics())

@@ -50,6 +50,10 @@ class Rounds(ABC):
         if parameters is not None:
             self._learner.write(parameters)
 
+    def weights(self) -> Vector:
+        """The weights as they are before the open round, also where it has begun."""
+        return self._learner.read()
+
     @abstractmethod
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Take a round's batches and share; the rows that were in them. Without a batch the round is passed."""
@@ -68,6 +72,19 @@ class OwnGradientRounds(Rounds):
     def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
         super().__init__(plan, learner, slices)
         self._sum = GradientSum(learner, plan.every == 1)
+        self._state: Vector = learner.read()[learner.layout.trainable_size :].copy()
+
+    def begin(self, parameters: Vector | None) -> None:
+        """Start from a live worker's parameters, or from the model's own."""
+        super().begin(parameters)
+        if parameters is not None:
+            np.copyto(self._state, parameters[self._learner.layout.trainable_size :])
+
+    def weights(self) -> Vector:
+        """The weights as they are before the open round: a gradient moves the float state."""
+        vector = self._learner.read()
+        np.copyto(vector[self._learner.layout.trainable_size :], self._state)
+        return vector
 
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Share a gradient and apply the mean of all."""
@@ -76,7 +93,9 @@ class OwnGradientRounds(Rounds):
             self._slices.pass_round(round_)
         else:
             self._slices.push(round_, sent.values, sent.denominators, sent.rows)
-        self._learner.apply(self._slices.collect(round_))
+        reduced = self._slices.collect(round_)
+        np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
+        self._learner.apply(reduced)
         return 0 if sent is None else sent.rows
 
 

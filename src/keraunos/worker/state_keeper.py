@@ -1,0 +1,80 @@
+"""Where a rank stands, and what it needs to continue there after it was lost. Runs on workers.
+
+Where each worker applies the gradients itself, any live one has the weights and the optimizer's state, and gives
+them to a rank that has come back. Otherwise the servers have the weights, and a rank leaves its optimizer's state
+(and weights that are its own) with the driver every so many rounds.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from keraunos.errors import ExchangeError
+from keraunos.exchange.client import Client
+from keraunos.exchange.wire import Kind, Message
+from keraunos.job.training_job import TrainingJob
+from keraunos.learners.learner import Learner
+from keraunos.parameters import Vector
+from keraunos.worker.rounds import Rounds
+
+logger = logging.getLogger(__name__)
+
+
+class StateKeeper:
+    """One rank's place in the training: `round` is the one that is open."""
+
+    def __init__(self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, *, alone: bool) -> None:
+        self.round = 0
+        self._client = client
+        self._learner = learner
+        self._rounds = rounds
+        self._every = job.state_every
+        self._others_have_it = job.exchange.applies_on_workers
+        self._leaves_state = not self._others_have_it or alone
+        self._own_weights = self._others_have_it or job.exchange.rule.name == "elastic"
+        self._asked: tuple[int, int] | None = None
+        client.on(Kind.SNAPSHOT, self._remember)
+        client.attend(None, self._answer)
+
+    def end_round(self) -> None:
+        """The open round is over."""
+        self.round += 1
+        if self._every and self._leaves_state and self.round % self._every == 0:
+            self._send(self._client.rank)
+
+    def recover(self, parameters: Vector | None) -> Vector | None:
+        """Bring the optimizer to where this rank stands; the weights to continue from."""
+        found = self._client.ask_for_state(self.round, from_others=self._others_have_it)
+        if found is None:
+            if not self._others_have_it:
+                logger.warning("rank %d comes back before its optimizer's state was kept", self._client.rank)
+                return parameters
+            raise ExchangeError(
+                f"Rank {self._client.rank} was lost in round {self.round}, and no live worker has the weights and the "
+                "optimizer's state to continue from."
+            )
+        kept_at, (weights, *optimizer) = found
+        if kept_at != self.round:
+            logger.warning(
+                "rank %d continues in round %d with an optimizer's state of round %d",
+                self._client.rank, self.round, kept_at,
+            )  # fmt: skip
+        self._learner.restore_optimizer(optimizer)
+        return weights if self._own_weights else parameters
+
+    def _remember(self, message: Message) -> None:
+        self._asked = (int(message.body["for"]), message.round)
+
+    def _answer(self) -> bool:
+        """Give a rank that came back what it asked for, once this one has reached that round too."""
+        if self._asked is None or self._asked[1] != self.round:
+            return False
+        target, self._asked = self._asked[0], None
+        self._send(target)
+        return True
+
+    def _send(self, target: int) -> None:
+        weights = self._rounds.weights() if self._own_weights else np.empty(0, np.float32)
+        self._client.send_state(self.round, [weights, *self._learner.optimizer_state()], target)
