@@ -10,7 +10,7 @@ answered again and not applied again, an older incarnation is refused, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keraunos.exchange.rules.rule import Rule, Sent
@@ -215,7 +215,6 @@ class SliceState:
             buffer,
             denominators,
             int(message.body["rows"]),
-            staleness=max(0, self.applied - member.read_at),
             squared_norm=None if norm is None else float(norm),
         )
 
@@ -286,8 +285,8 @@ class SliceState:
         return replies
 
     def _apply(self, rank: int, member: Member) -> list[Action]:
-        sent = member.sent
-        if sent is not None:
+        if member.sent is not None:
+            sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
             self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
         self.applied += 1
         member.forget()
