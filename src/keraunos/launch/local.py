@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -35,10 +36,12 @@ def fit(
     callbacks: Sequence[Any] = (),
     verbose: int | str = "auto",
     threads: int = 1,
+    max_failures: int = 1,
 ) -> TrainingResult:
     """Train in one process a partition; each partition is an Arrow table with the job's columns.
 
-    Custom objects must be importable by their module and name, because the processes start fresh.
+    Custom objects must be importable by their module and name, because the processes start fresh. A process that is
+    lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it.
     """
     if len(partitions) != job.workers:
         raise JobError(f"There must be one partition a worker. Received: {len(partitions)} for {job.workers} workers.")
@@ -47,7 +50,7 @@ def fit(
     check_callbacks(callbacks)
     with (
         Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
-        WorkerProcesses(job, opened.connection, partitions, custom_objects, threads) as workers,
+        WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
     ):
         return opened.follow(workers)
 
@@ -62,45 +65,31 @@ class WorkerProcesses:
         partitions: Sequence[Partition],
         custom_objects: Mapping[str, Any] | None,
         threads: int,
+        max_failures: int = 1,
     ) -> None:
         self._job = job
         self._connection = connection
         self._partitions = partitions
         self._imports = _references(custom_objects)
         self._threads = threads
+        self._max_failures = max_failures
         self._stack = ExitStack()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._feeders: list[threading.Thread] = []
-        self._errors: list[IO[bytes]] = []
+        self._logs: dict[int, IO[bytes]] = {}
+        self._failures: Counter[int] = Counter()
 
     def __enter__(self) -> Self:
-        environment = {**os.environ, "KERAS_BACKEND": self._job.model.backend, "OMP_NUM_THREADS": str(self._threads)}
         servers = self._job.servers if isinstance(self._job.servers, int) else 0
-        roles: list[tuple[int | None, int, Partition | None]] = [
-            *((None, rank, partition) for rank, partition in enumerate(self._partitions)),
-            *((index, self._job.workers + index, None) for index in range(servers)),
-        ]
-        for index, rank, partition in roles:
-            log = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
-            process = subprocess.Popen(
-                [sys.executable, "-m", "keraunos.launch.local_worker"],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-            self._processes.append(process)
-            self._errors.append(log)
-            # A pipe holds little, so that feeding one worker would otherwise wait for it to import its framework.
-            feeder = threading.Thread(target=self._feed, args=(process, index, rank, partition), daemon=True)
-            feeder.start()
-            self._feeders.append(feeder)
+        for member in range(self._job.workers + servers):
+            self._logs[member] = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
+            self._start(member)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for process in self._processes:
+        for process in self._processes.values():
             try:
                 process.wait(timeout=5.0)
             except subprocess.TimeoutExpired:
@@ -111,31 +100,52 @@ class WorkerProcesses:
         self._stack.close()
 
     def check(self) -> None:
-        """Raise where a worker ended badly."""
-        for rank, process in enumerate(self._processes):
-            if process.poll() not in (None, 0):
-                raise WorkerError(
-                    f"its process ended with code {process.returncode}",
-                    rank=rank,
-                    host="this host",
-                    log_lines=self._tail(rank),
-                )
+        """Start a process that was lost again, or raise where that has happened too often."""
+        for member, process in list(self._processes.items()):
+            if process.poll() in (None, 0):
+                continue
+            self._failures[member] += 1
+            if self._failures[member] < self._max_failures:
+                self._start(member)
+                continue
+            raise WorkerError(
+                f"its process ended with code {process.returncode}",
+                rank=member,
+                host="this host",
+                log_lines=self._tail(member),
+            )
 
     def ended(self) -> bool:
         """Whether all processes are over."""
-        return all(process.poll() is not None for process in self._processes)
+        return all(process.poll() is not None for process in self._processes.values())
 
     def advice(self) -> str:
         """What a user may do when workers do not come."""
         return "See that this machine has the memory for that many processes, or use fewer workers."
 
-    def _feed(
-        self, process: subprocess.Popen[bytes], index: int | None, rank: int, partition: Partition | None
-    ) -> None:
+    def _start(self, member: int) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "keraunos.launch.local_worker"],
+            stdin=subprocess.PIPE,
+            stdout=self._logs[member],
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "KERAS_BACKEND": self._job.model.backend, "OMP_NUM_THREADS": str(self._threads)},
+        )
+        self._processes[member] = process
+        # A pipe holds little, so that feeding one worker would otherwise wait for it to import its framework.
+        feeder = threading.Thread(target=self._feed, args=(process, member), daemon=True)
+        feeder.start()
+        self._feeders.append(feeder)
+
+    def _feed(self, process: subprocess.Popen[bytes], member: int) -> None:
+        """A worker's place and rows, or, behind the last worker, which slice to serve."""
+        serves = member >= self._job.workers
+        partition = None if serves else self._partitions[member]
         header = {
-            "slice": index,
+            "slice": member - self._job.workers if serves else None,
             "connection": self._connection,
-            "rank": rank,
+            "rank": member,
+            "incarnation": self._failures[member],
             "threads": self._threads,
             "workers": self._job.workers,
             "imports": self._imports,
@@ -155,8 +165,8 @@ class WorkerProcesses:
             # The process is gone; `check` says why.
             return
 
-    def _tail(self, rank: int) -> list[str]:
-        log = self._errors[rank]
+    def _tail(self, member: int) -> list[str]:
+        log = self._logs[member]
         log.seek(0)
         return log.read().decode(errors="replace").splitlines()[-20:]
 

@@ -27,7 +27,7 @@ def main() -> int:
         return _serve(header)
     seat = loop.Seat(
         rank=header["rank"],
-        incarnation=0,
+        incarnation=header["incarnation"],
         threads=header["threads"],
         workers_on_host=header["workers"],
     )
@@ -41,7 +41,7 @@ def main() -> int:
 
 def _serve(header: dict[str, Any]) -> int:
     try:
-        hosting.host_slice(header["connection"], header["slice"], 0, {"versions": loop.versions()})
+        hosting.host_slice(header["connection"], header["slice"], header["incarnation"], {"versions": loop.versions()})
     except Stopped:
         return 0
     except ExchangeError:

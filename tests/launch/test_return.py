@@ -1,0 +1,120 @@
+"""A worker that is killed and started again: it continues in its round, and nothing is applied twice."""
+
+import os
+import signal
+
+import keras
+import numpy as np
+import pytest
+
+from keraunos.errors import WorkerError
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.launch import local
+from keraunos.learners.keras_archive import from_archive
+from keraunos.learners.keras_variables import read_vector
+from tests.conformance import engine
+
+ROWS = 600
+
+
+def _job(exchange, servers="driver", **schedule):
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(8), keras.layers.BatchNormalization(), keras.layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    job = engine.job_of(model, 2, exchange=exchange, servers=servers, batch_size=10, **schedule)
+    return job, _partitions()
+
+
+def _partitions():
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(ROWS, 6)).astype(np.float32)
+    y = (x @ generator.normal(size=6) + 1)[:, None].astype(np.float32)
+    return engine.partitions(engine.table(x=x, y=y), [ROWS // 2, ROWS // 2])
+
+
+class KillOnce(keras.callbacks.Callback):
+    """Kills one worker's process when an epoch has ended; the others are then at work on the next one."""
+
+    def __init__(self, workers, victim, epoch):
+        super().__init__()
+        self._workers, self._victim, self._epoch = workers, victim, epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == self._epoch:
+            self._workers.kill(self._victim)
+
+
+class Processes(local.WorkerProcesses):
+    """The processes, and one more way to lose one."""
+
+    def kill(self, member):
+        os.kill(self._processes[member].pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    made = []
+
+    class Kept(Processes):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(local, "WorkerProcesses", Kept)
+    return made
+
+
+class _Lazy:
+    def __init__(self, made):
+        self._made = made
+
+    def kill(self, member):
+        self._made[-1].kill(member)
+
+
+def _fit(job, parts, processes, *, victim=None, epoch=1, max_failures=2):
+    callbacks = [] if victim is None else [KillOnce(_Lazy(processes), victim, epoch)]
+    result = local.fit(job, parts, callbacks=callbacks, verbose=0, max_failures=max_failures)
+    return read_vector(from_archive(result.archive)), result.history
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_synchronous_fit_gives_the_same_bits(processes, victim):
+    job, parts = _job("allreduce", epochs=4)
+    undisturbed, _ = _fit(job, parts, processes)
+    disturbed, history = _fit(job, parts, processes, victim=victim)
+    assert len(history["loss"]) == 4
+    np.testing.assert_array_equal(disturbed, undisturbed)
+    assert processes[-1]._failures[victim] == 1
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        ExchangePlan.named("averaging", every=5),
+        ExchangePlan.named("downpour"),
+        ExchangePlan.named("elastic"),
+        ExchangePlan("gradients", 1, "synchronous", "adam(learning_rate=0.01)"),
+    ],
+    ids=["averaging", "downpour", "elastic", "optimizer on the server"],
+)
+def test_other_plans_train_to_the_end(processes, exchange):
+    job, parts = _job(exchange, epochs=6)
+    _, history = _fit(job, parts, processes, victim=1, epoch=1)
+    assert len(history["loss"]) == 6
+    assert history["loss"][-1] < 0.5 * history["loss"][0]
+    assert processes[-1]._failures[1] == 1
+
+
+def test_a_worker_that_is_lost_too_often_ends_the_fit(processes):
+    job, parts = _job("allreduce", epochs=4)
+    with pytest.raises(WorkerError, match="code -9"):
+        _fit(job, parts, processes, victim=1, max_failures=1)
+
+
+def test_a_part_of_the_parameters_that_went_with_a_worker_is_named(processes):
+    job, parts = _job("averaging", servers="workers", epochs=4, every=5)
+    with pytest.raises(WorkerError, match="part of the parameters that it held"):
+        _fit(job, parts, processes, victim=1)
