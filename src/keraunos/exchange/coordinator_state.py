@@ -135,7 +135,7 @@ class CoordinatorState:
             if known is None or message.incarnation > known.incarnation:
                 return self._drop()
             return self._handlers()[message.kind](message)
-        except (WireError, KeyError, TypeError, ValueError, OverflowError):
+        except (WireError, KeyError, TypeError, ValueError, OverflowError, MemoryError):
             return self._drop()
 
     def start_body(self, rank: int) -> dict[str, Any]:

@@ -1,0 +1,319 @@
+"""The coordinator's logic under any order of messages: the newest incarnation wins, training starts when it may.
+
+The machine's members come, come back, get ready, report, fail and leave in any order, repeat themselves, speak as what
+they were before, and talk nonsense; beside it runs a plain model.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from keraunos.exchange.coordinator_state import FIRST_SERVER, CoordinatorState, Event, Send
+from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message
+from keraunos.parameters import Layout
+
+LAYOUT = Layout(("w",), ((10,),), trainable=1)
+SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
+FACTS = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "d", "parts": 1}
+
+
+def place(rank):
+    return {"address": f"tcp://127.0.0.1:{5000 + rank % 1000}", "credentials": {"password": "p"}}
+
+
+class Job(RuleBasedStateMachine):
+    """Slices on the driver, and everyone starts at once; subclasses differ."""
+
+    hosted = False
+    servers = 0
+    needs_all = True
+
+    @initialize(workers=st.integers(1, 3))
+    def begin(self, workers):
+        self.state = CoordinatorState(
+            LAYOUT,
+            workers,
+            servers=self.servers,
+            hosted=self.hosted,
+            needs_all=self.needs_all,
+            blobs={"job": lambda: memoryview(b"the job")},
+        )
+        if not self.hosted and not self.servers:
+            self.state.slices = [{**place(0), "start": 0, "stop": 10}]
+        self.ranks = [*range(workers), *range(FIRST_SERVER, FIRST_SERVER + self.servers)]
+        self.workers = workers
+        self.incarnations = {}
+        self.ready = set()
+        self.started = set()
+        self.gone = set()
+        self.epochs = {}
+        self.begun = False
+        self.stopped = None
+
+    def say(self, kind, rank, incarnation=None, *, round_=0, offset=0, payload=None, **body):
+        number = self.incarnations.get(rank, 1) if incarnation is None else incarnation
+        return self.state.receive(Message(kind, rank, number, round_, offset, body, payload))
+
+    def unheard(self, *arguments, **named):
+        dropped = self.state.dropped
+        assert self.say(*arguments, **named) == []
+        assert self.state.dropped == dropped + 1
+
+    def starts(self, actions):
+        """Who is told to start, checked against who may be."""
+        told = [each for each in actions if isinstance(each, Send) and each.message.kind is Kind.START]
+        for each in told:
+            slices = each.message.body["slices"]
+            assert slices, "nobody starts before all slices have a place"
+            assert [slices[0]["start"], slices[-1]["stop"]] == [0, LAYOUT.size]
+            assert all(before["stop"] == after["start"] for before, after in zip(slices, slices[1:], strict=False))
+        return {each.rank for each in told}
+
+    @property
+    def may_start(self):
+        if self.servers and not {rank for rank in self.ranks if rank >= FIRST_SERVER} <= self.ever_ready:
+            return False
+        return self.begun or not self.needs_all
+
+    @property
+    def ever_ready(self):
+        return {rank for rank in self.ranks if rank in self.state._hosts} if self.servers else set()
+
+    def expect_starts(self, actions):
+        told = self.starts(actions)
+        expected = {rank for rank in self.ready - self.started} if self.may_start else set()
+        assert told == expected
+        self.started |= told
+
+    def pick(self, data, condition):
+        found = [rank for rank in self.ranks if condition(rank)]
+        return data.draw(st.sampled_from(found)) if found else None
+
+    @rule(data=st.data(), newer=st.integers(1, 3))
+    def come(self, data, newer):
+        rank = data.draw(st.sampled_from(self.ranks))
+        again = rank in self.incarnations
+        number = self.incarnations.get(rank, 0) + newer
+        actions = self.say(Kind.HELLO, rank, number, host="here", mark="m", versions={})
+        self.incarnations[rank] = number
+        self.ready.discard(rank)
+        self.started.discard(rank)
+        self.gone.discard(rank)
+        if self.stopped is not None:
+            (stop,) = actions
+            assert (stop.message.kind, stop.message.body["reason"]) == (Kind.STOP, self.stopped)
+            return
+        event, welcome = actions
+        assert (event.kind, event.rank, event.body["again"]) == (Kind.HELLO, rank, again)
+        assert welcome.message.kind is Kind.WELCOME
+        assert welcome.message.body["sizes"] == {"job": 7}
+
+    @rule(data=st.data(), kind=st.sampled_from([Kind.HELLO, Kind.READY, Kind.EPOCH, Kind.BYE, Kind.FAILED]))
+    def speak_as_an_older_incarnation(self, data, kind):
+        rank = self.pick(data, lambda rank: self.incarnations.get(rank, 0) > 1)
+        if rank is not None:
+            older = data.draw(st.integers(0, self.incarnations[rank] - 1))
+            (stop,) = self.say(kind, rank, older, host="there", **FACTS)
+            assert stop.to_sender
+            assert (stop.message.kind, stop.message.body["reason"]) == (Kind.STOP, SUPERSEDED)
+
+    @rule(data=st.data())
+    def get_ready(self, data):
+        rank = self.pick(data, lambda rank: rank in self.incarnations and rank not in self.ready)
+        if rank is None or (self.hosted and self.begun):
+            return
+        hosts = self.hosted or rank >= FIRST_SERVER
+        actions = self.say(Kind.READY, rank, **FACTS, **({"slice": place(rank)} if hosts else {}))
+        assert [each.kind for each in actions if isinstance(each, Event)] == [Kind.READY]
+        self.ready.add(rank)
+        self.expect_starts(actions)
+
+    @rule(data=st.data())
+    def get_ready_twice(self, data):
+        rank = self.pick(data, lambda rank: rank in self.ready)
+        if rank is not None:
+            assert self.starts(self.say(Kind.READY, rank, **FACTS)) == ({rank} & self.started)
+
+    @rule()
+    def agree(self):
+        """The driver begins once all workers are ready, as it does where a plan needs all of them."""
+        servers = {rank for rank in self.ranks if rank >= FIRST_SERVER}
+        if not self.begun and self.needs_all and set(range(self.workers)) <= self.ready and servers <= self.ever_ready:
+            self.begun = True
+            self.expect_starts(self.state.start())
+
+    @rule(data=st.data(), kind=st.sampled_from([Kind.BYE, Kind.FAILED]))
+    def leave(self, data, kind):
+        rank = self.pick(data, lambda rank: rank in self.incarnations and rank not in self.gone)
+        if rank is None:
+            return
+        event, *rest = self.say(kind, rank, error="x")
+        assert (event.kind, event.rank) == (kind, rank)
+        assert [each.message.kind for each in rest] == ([Kind.STOP] if kind is Kind.FAILED else [])
+        self.gone.add(rank)
+
+    @rule(data=st.data(), epoch=st.integers(0, 5), values=st.lists(st.floats(-9, 9), max_size=4))
+    def report(self, data, epoch, values):
+        rank = self.pick(data, lambda rank: rank in self.incarnations)
+        if rank is None:
+            return
+        payload = memoryview(np.array(values).tobytes())
+        body = {"rows": 3, "split": 1, "shapes": [[len(values)]]}
+        if epoch < self.epochs.get(rank, 0):
+            self.unheard(Kind.EPOCH, rank, round_=epoch, payload=payload, **body)
+            return
+        self.epochs[rank] = epoch + 1
+        (event,) = self.say(Kind.EPOCH, rank, round_=epoch, payload=payload, **body)
+        assert (event.kind, event.rank, event.round, event.body) == (Kind.EPOCH, rank, epoch, {"rows": 3, "split": 1})
+        np.testing.assert_array_equal(event.arrays[0], values)
+
+    @rule(epoch=st.integers(0, 9), last=st.booleans())
+    def everyone_hears_the_driver(self, epoch, last):
+        present = self.incarnations.keys() - self.gone
+        for actions, kind in (
+            (self.state.go(epoch, 0.1, last=last), Kind.GO),
+            (self.state.alive(), Kind.ALIVE),
+            (self.state.release(), Kind.RELEASE),
+        ):
+            assert {each.rank for each in actions} == present
+            assert {each.message.kind for each in actions} <= {kind}
+
+    @rule(reason=st.sampled_from(["enough", "a failure"]))
+    def stop(self, reason):
+        if self.begun and self.stopped is None:
+            self.stopped = reason
+            assert {each.rank for each in self.state.stop(reason)} == self.incarnations.keys() - self.gone
+
+    @rule(data=st.data())
+    def talk_nonsense(self, data):
+        self.unheard(Kind.HELLO, self.workers, host="x")
+        self.unheard(Kind.HELLO, FIRST_SERVER + self.servers, host="x")
+        self.unheard(Kind.HELLO, 0, 1 << 40)
+        rank = self.pick(data, lambda rank: rank in self.incarnations)
+        if rank is None:
+            self.unheard(Kind.READY, 0, **FACTS)
+            return
+        self.unheard(Kind.READY, rank, self.incarnations[rank] + 1, **FACTS)
+        if rank not in self.ready and rank < FIRST_SERVER:
+            for wrong in ({"rows": -1}, {"rows": "x"}, {"parts": 0}, {"parts": 65}, {"spec": 7}, {"spec": {}}):
+                self.unheard(Kind.READY, rank, **{**FACTS, "slice": place(rank), **wrong})
+        self.unheard(Kind.FETCH, rank, name="something else")
+        self.unheard(Kind.EPOCH, rank, shapes=[[3]], payload=memoryview(b"12345678"))
+        self.unheard(Kind.PARAMETERS, rank, offset=9, payload=memoryview(np.zeros(2, np.float32)))
+        self.unheard(Kind.PUSH, rank)
+        self.unheard(Kind.START, rank)
+
+    @invariant()
+    def members_are_the_newest_incarnations(self):
+        if hasattr(self, "state"):
+            assert {rank: each.incarnation for rank, each in self.state.members.items()} == self.incarnations
+            assert {rank for rank, each in self.state.members.items() if each.gone} == self.gone
+            assert {rank for rank, each in self.state.members.items() if each.started} == self.started
+
+
+class WithoutWaiting(Job):
+    needs_all = False
+
+
+class OnWorkers(Job):
+    hosted = True
+
+
+class OnServers(Job):
+    servers = 2
+
+
+class OnServersWithoutWaiting(OnServers):
+    needs_all = False
+
+
+TestJob = Job.TestCase
+TestWithoutWaiting = WithoutWaiting.TestCase
+TestOnWorkers = OnWorkers.TestCase
+TestOnServers = OnServers.TestCase
+TestOnServersWithoutWaiting = OnServersWithoutWaiting.TestCase
+for case in (TestJob, TestWithoutWaiting, TestOnWorkers, TestOnServers, TestOnServersWithoutWaiting):
+    case.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+del case
+
+
+def hosted_job(workers):
+    state = CoordinatorState(LAYOUT, workers, hosted=True)
+    for rank in range(workers):
+        state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
+        state.receive(Message(Kind.READY, rank, 1, body={**FACTS, "slice": place(rank)}))
+    state.start()
+    return state
+
+
+@given(st.data())
+def test_uploads_assemble_in_any_order(data):
+    state = hosted_job(3)
+    assert {each.rank for each in state.ask_for_parameters()} == {0, 1, 2}
+    whole = np.arange(10, dtype=np.float32)
+    chunks = []
+    for each in state.slices:
+        middle = (each["start"] + each["stop"]) // 2
+        for start, stop in ((each["start"], middle), (middle, each["stop"])):
+            chunks.append((each["host_rank"], start, whole[start:stop].copy()))
+    sent = dict.fromkeys(range(3), 0)
+    for rank, start, values in data.draw(st.permutations(chunks)):
+        sent[rank] += 1
+        body = {"complete": sent[rank] == 2}
+        actions = state.receive(Message(Kind.PARAMETERS, rank, 1, 0, start, body, memoryview(values)))
+        assert [each.kind for each in actions] == ([Kind.PARAMETERS] if sent[rank] == 2 else [])
+        assert state.uploads_missing == {rank for rank in range(3) if sent[rank] < 2}
+    np.testing.assert_array_equal(state.uploaded, whole)
+
+
+@given(st.permutations(range(3)))
+def test_a_norm_is_the_same_sum_in_whatever_order_its_parts_come(order):
+    state = hosted_job(3)
+    parts = [0.1, 1e16, -1e16]
+    for rank in order[:2]:
+        assert state.receive(Message(Kind.NORM, rank, 1, 4, body={"value": parts[rank]})) == []
+    answers = state.receive(Message(Kind.NORM, order[2], 1, 4, body={"value": parts[order[2]]}))
+    assert {each.rank for each in answers} == {0, 1, 2}
+    assert {each.message.body["value"] for each in answers} == {0.1 + 1e16 - 1e16}
+    assert {each.message.round for each in answers} == {4}
+
+
+def test_what_a_rank_left_is_given_back_to_it_when_it_returns():
+    state = hosted_job(2)
+    left = bytes(range(100))
+    body = {"for": 0, "size": 100, "arrays": [[[100], "uint8"]]}
+    for start in (60, 0):
+        piece = memoryview(left[start : start + 60])
+        done = {**body, "complete": start == 0}
+        assert state.receive(Message(Kind.STATE, 0, 1, 7, start, done, piece)) == []
+    state.receive(Message(Kind.HELLO, 0, 2, body={"host": "there"}))
+    (held,) = state.receive(Message(Kind.ASK, 0, 2, 9, body={"from_others": False}))
+    assert (held.message.kind, held.message.round, held.message.body["size"]) == (Kind.HELD, 7, 100)
+    (blob,) = state.receive(Message(Kind.FETCH, 0, 2, body={"name": "state"}))
+    assert bytes(blob.message.payload) == left
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 39, 1 << 41, "x"])
+def test_a_state_of_no_possible_size_is_not_taken(size):
+    state = hosted_job(2)
+    body = {"for": 0, "size": size, "arrays": [], "complete": True}
+    assert state.receive(Message(Kind.STATE, 0, 1, 7, 1 << 50, body, memoryview(b"x"))) == []
+    assert state.dropped == 1
+
+
+def test_a_norm_from_one_that_hosts_nothing_is_not_taken():
+    state = CoordinatorState(LAYOUT, 1)
+    state.receive(Message(Kind.HELLO, 0, 1, body={"host": "here"}))
+    assert state.receive(Message(Kind.NORM, 0, 1, 0, body={"value": 1.0})) == []
+    assert state.dropped == 1
+
+
+@pytest.mark.parametrize("start", [0, CHUNK_BYTES, 2 * CHUNK_BYTES, 2 * CHUNK_BYTES + 5, 9 * CHUNK_BYTES])
+def test_a_blob_is_given_in_pieces(start):
+    blob = np.random.default_rng(0).bytes(2 * CHUNK_BYTES + 5)
+    state = CoordinatorState(LAYOUT, 1, blobs={"job": lambda: memoryview(blob)})
+    state.receive(Message(Kind.HELLO, 0, 1, body={"host": "here"}))
+    (answer,) = state.receive(Message(Kind.FETCH, 0, 1, offset=start, body={"name": "job"}))
+    assert bytes(answer.message.payload) == blob[start : start + CHUNK_BYTES]
