@@ -39,6 +39,15 @@ def test_diabetes_regression(tmp_path):
     assert float(error) < 60  # always guessing the mean is off by about 66
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_exchange_plans(tmp_path):
+    printed = run_example("exchange_plans.py", tmp_path)
+    rows = re.findall(r"^(\w[\w ]*?) {2,}([\d.]+) +[\d.]+$", printed, re.MULTILINE)
+    assert [name for name, _ in rows] == ["allreduce", "elastic", "Adam on the servers"]
+    assert all(float(accuracy) > 0.9 for _, accuracy in rows)
+
+
 def test_every_example_has_a_test():
     source = Path(__file__).read_text()
     assert all(f'"{path.name}"' in source for path in EXAMPLES.glob("*.py"))

@@ -40,6 +40,7 @@ VALUES = {
     "serverPorts": (40000, 40010),
     "servers": "workers",
     "shuffle": False,
+    "stateEvery": 0,
     "validationIndicatorCol": "v",
     "validationSplit": 0.5,
     "verbose": 2,

@@ -203,10 +203,10 @@ def servers(value: Any) -> str | int:
 
 
 def port_range(name: str) -> Converter:
-    """The first and the last port."""
+    """The first and the last port; in a list, because spark.ml cannot explain a tuple."""
 
-    def convert(value: Any) -> tuple[int, int]:
-        return checked_ports(value, name)
+    def convert(value: Any) -> list[int]:
+        return list(checked_ports(value, name))
 
     return convert
 

@@ -14,7 +14,7 @@ from keraunos.ml.params import Settings, param
 class HasExchange(Settings):
     """A plan by name or whole, answers in place of its own, and where the servers of the parameters are."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "servers": "driver"}
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "servers": "driver", "stateEvery": 100}
 
     exchange = param(
         "exchange",
@@ -70,6 +70,13 @@ class HasExchange(Settings):
         "The first and the last port that servers may listen on, such as (40000, 40100), for firewalls. Not set: any "
         "free port.",
         conversion.port_range("serverPorts"),
+    )
+
+    stateEvery = param(
+        "stateEvery",
+        "After how many exchanges a worker leaves its optimizer's state with the driver, to continue from when it is "
+        "lost and started again. 0: never. 'allreduce' needs none of it: any live worker has the state.",
+        conversion.whole_number("stateEvery", at_least=0),
     )
 
     def getExchange(self) -> str | ExchangePlan:
@@ -137,9 +144,17 @@ class HasExchange(Settings):
 
     def getServerPorts(self) -> tuple[int, int] | None:
         """The first and the last port that servers may listen on; `None` stands for any."""
-        value: tuple[int, int] | None = self._get("serverPorts")
-        return value
+        value = self._get("serverPorts")
+        return None if value is None else (int(value[0]), int(value[1]))
 
     def setServerPorts(self, value: tuple[int, int]) -> Self:
         """Set the first and the last port that servers may listen on."""
         return self.setParams(serverPorts=value)
+
+    def getStateEvery(self) -> int:
+        """After how many exchanges a worker leaves its optimizer's state with the driver."""
+        return int(self._get("stateEvery"))
+
+    def setStateEvery(self, value: int) -> Self:
+        """Set after how many exchanges a worker leaves its optimizer's state with the driver."""
+        return self.setParams(stateEvery=value)

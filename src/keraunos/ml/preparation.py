@@ -70,6 +70,7 @@ def prepare(
 
     exchange = exchange_of(params)
     _check_rule(exchange, params)
+    check_compression(exchange, keras.config.floatx())
     model = _trainable(params)
     read = _columns(params, schema, case_sensitive=case_sensitive)
     custom = params.getCustomObjects()
@@ -90,6 +91,7 @@ def prepare(
         memory_budget=params.getMemoryBudget(),
         servers=params.getServers(),
         ports=params.getServerPorts(),
+        state_every=params.getStateEvery(),
     )
     return Prepared(job, signature, model)
 

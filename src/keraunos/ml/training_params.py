@@ -287,6 +287,7 @@ class TrainingOptions(TypedDict, total=False):
     serverPorts: tuple[int, int] | None
     servers: str | int
     shuffle: bool
+    stateEvery: int
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str
