@@ -32,6 +32,7 @@ from keraunos.parameters import Vector
 SPIN_SECONDS = 0.02
 SERVER_SILENCE_SECONDS = 60.0
 _SLEEP_MS = 1000
+_NAP_MS = 20
 # How many pieces of a blob are on their way at once.
 _WINDOW = 8
 
@@ -79,6 +80,7 @@ class Client:
         self._handlers: dict[Kind, Callable[[Message], None]] = {}
         self._inbox: list[Message] = []
         self._heard = clock()
+        self.on_sleep: Callable[[bool], None] | None = None
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -99,6 +101,7 @@ class Client:
     def dismiss(self) -> None:
         """Attend to nothing else any more."""
         self._attendants.clear()
+        self.on_sleep = None
 
     def on(self, kind: Kind, handler: Callable[[Message], None]) -> None:
         """Call `handler` for such messages of the coordinator, whenever this worker listens."""
@@ -215,7 +218,7 @@ class Client:
             if self._clock() < spin_until:
                 os.sched_yield()
                 continue
-            self._sleep()
+            self._sleep(condition)
             if self._clock() - self._heard > SERVER_SILENCE_SECONDS:
                 raise ExchangeError(
                     f"Nothing was heard from the driver at {self._link.address} for {SERVER_SILENCE_SECONDS:.0f} s "
@@ -243,13 +246,25 @@ class Client:
             self._keep(message)
         return some
 
-    def _sleep(self) -> None:
+    def _sleep(self, condition: Callable[[], object]) -> None:
+        if self.on_sleep is None:
+            self._poll(_SLEEP_MS)
+            return
+        self.on_sleep(True)  # noqa: FBT003 - it is the whole message
+        try:
+            # Whoever rang before this worker said that it sleeps did not wake it; a ring in between is found soon.
+            if not self._listen() and condition() is None:
+                self._poll(_NAP_MS)
+        finally:
+            self.on_sleep(False)  # noqa: FBT003 - it is the whole message
+
+    def _poll(self, timeout_ms: int) -> None:
         poller = zmq.Poller()
         poller.register(self._link.socket, zmq.POLLIN)
         for socket, _ in self._attendants:
             if socket is not None:
                 poller.register(socket, zmq.POLLIN)
-        poller.poll(_SLEEP_MS)
+        poller.poll(timeout_ms)
 
     def _keep(self, message: Message) -> None:
         if message.kind is Kind.STOP:

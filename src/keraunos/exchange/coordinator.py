@@ -77,13 +77,13 @@ class Coordinator:
             raise ExchangeError("the coordinator has ended")
         self._ring(command)
 
-    def collect(self, timeout: float, check: Callable[[], None] | None = None) -> None:
+    def collect(self, timeout: float, check: Callable[[], None] | None = None, *, last: bool = False) -> None:
         """Have the hosts of the slices send their parameters, and wait until they are in `state.uploaded`.
 
-        `check` is called while waiting, and may raise what keeps them from coming.
+        `check` is called while waiting, and may raise what keeps them from coming. With `last` the training is over.
         """
         self.uploaded.clear()
-        self.command(self.state.ask_for_parameters)
+        self.command(lambda: self.state.ask_for_parameters(last=last))
         deadline = self._clock() + timeout
         while not self.uploaded.wait(_LOOK_SECONDS):
             if check is not None:

@@ -106,6 +106,7 @@ class CoordinatorState:
         self.slices: list[dict[str, Any]] = []
         self.alternatives: list[dict[str, Any]] = []
         self.common: dict[str, Any] | None = None
+        self.bells: dict[str, Any] | None = None
         self.uploaded: Vector = np.empty(0, dtype=layout.dtype)
         self.uploads_missing: set[int] = set()
         self.start_facts: dict[str, Any] = {}
@@ -148,15 +149,17 @@ class CoordinatorState:
             "rows": rows,
             "slices": slices,
             "common": self.common,
+            "bells": self.bells,
             "again": member.returning,
             "epochs_done": self.epochs_done.get(rank, 0),
             "decided": self.decided,
         }
 
-    def start(self, common: dict[str, Any] | None = None) -> list[Action]:
+    def start(self, common: dict[str, Any] | None = None, bells: dict[str, Any] | None = None) -> list[Action]:
         """Begin: everyone that trains is ready and the driver has agreed."""
         self.started = True
         self.common = common
+        self.bells = bells
         if self.hosted:
             self._place_on(sorted(self._rows))
         return self._start_ready()
@@ -175,10 +178,10 @@ class CoordinatorState:
         """Training is over: hosts of slices may end."""
         return self._to_all(Message(Kind.RELEASE))
 
-    def ask_for_parameters(self) -> list[Action]:
+    def ask_for_parameters(self, *, last: bool = False) -> list[Action]:
         """Have the hosts of the slices send what they hold; `uploads_missing` is empty once all have."""
         self.uploads_missing = set(self._hosts)
-        return [Send(rank, Message(Kind.UPLOAD)) for rank in sorted(self._hosts)]
+        return [Send(rank, Message(Kind.UPLOAD, body={"last": last})) for rank in sorted(self._hosts)]
 
     def alive(self) -> list[Action]:
         """A sign of life for everyone."""

@@ -20,12 +20,14 @@ import numpy as np
 from keraunos.exchange import security
 from keraunos.exchange.client import Client
 from keraunos.exchange.coordinator_state import FIRST_SERVER
+from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.learners.registry import use_backend
 from keraunos.parameters import Layout, Vector
 
 
@@ -40,6 +42,7 @@ class SliceHost:
         self._stack = ExitStack()
         self._ended = threading.Event()
         self._server: SliceServer | None = None
+        self._bells: Doorbells | None = None
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -63,6 +66,7 @@ class SliceHost:
     def begin(self, start: Mapping[str, Any], part: Slice, parameters: Vector | None, *, thread: bool) -> SliceServer:
         """Serve the slice that START gave to this member, in a thread or by whoever pumps."""
         common = self._common(start, part)
+        bells = None if common is None or thread else self.bells(start)
         server = SliceServer(
             self._plan,
             part,
@@ -72,10 +76,11 @@ class SliceHost:
             ranks=[int(rank) for rank in start["rows"]] if self._plan.waits else (),
             alone=len(start["slices"]) == 1,
             common=common,
+            bells=bells,
             tell_norm=self._client.tell_norm,
         )
         self._stack.callback(server.close)
-        self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(server.parameters, part.start))
+        self._client.on(Kind.UPLOAD, lambda message: self._upload(server, last=bool(message.body.get("last"))))
         self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
         self._server = server
         if thread:
@@ -83,7 +88,22 @@ class SliceHost:
             serving.start()
             self._stack.callback(serving.join)
             self._stack.callback(self._ended.set)
+            self._client.attend(None, lambda: _see_to(server))
         return server
+
+    def bells(self, start: Mapping[str, Any]) -> Doorbells | None:
+        """How the workers of this host reach each other without a socket, where they can; opened once."""
+        if self._bells is None:
+            ranks = [each["host_rank"] for each in start["slices"]]
+            self._bells = Doorbells.open(start.get("bells"), ranks)
+            if self._bells is not None:
+                self._stack.callback(self._bells.close)
+        return self._bells
+
+    def _upload(self, server: SliceServer, *, last: bool) -> None:
+        if last:
+            server.rule.finish(server.parameters)
+        self._client.send_parameters(server.parameters, server.part.start)
 
     def _common(self, start: Mapping[str, Any], part: Slice) -> Vector | None:
         offer = start.get("common")
@@ -107,6 +127,8 @@ def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, fact
         about = json.loads(bytes(client.fetch("exchange", 0, sizes["exchange"])))
         plan, layout = ExchangePlan.from_json(about["plan"]), Layout.from_json(about["layout"])
         ports = tuple(about["ports"]) if about["ports"] else None
+        if plan.rule.is_optimizer:
+            use_backend(about["backend"])
         with SliceHost(client, plan, int(about["workers"]), ports) as host:
             start = client.ready({"slice": host.connection})
             part = slice_of(start, client.rank, layout)
@@ -133,6 +155,13 @@ def _fetched(client: Client, part: Slice, plan: ExchangePlan) -> Vector | None:
         return None
     size = np.dtype(part.layout.dtype).itemsize
     return np.frombuffer(client.fetch("parameters", part.start * size, part.stop * size), dtype=part.layout.dtype)
+
+
+def _see_to(server: SliceServer) -> bool:
+    """What ended the thread that serves ends the worker, too."""
+    if server.failure is not None:
+        raise server.failure
+    return False
 
 
 def _settle_norm(server: SliceServer, message: Message) -> None:

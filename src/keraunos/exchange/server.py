@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
@@ -19,12 +20,14 @@ import zmq
 
 from keraunos.exchange import security
 from keraunos.exchange.coordinator import Coordinator
-from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
+from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event
+from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_server import SliceServer
+from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout, Vector
 
@@ -45,6 +48,7 @@ class Server:
         host: the address to bind to.
         ports: the first and the last port that may be used; any free one without it.
         job: the job as bytes, which workers fetch.
+        backend: what Keras runs on where a rule needs it.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Server:
         host: str = "127.0.0.1",
         ports: tuple[int, int] | None = None,
         job: bytes = b"",
+        backend: str = "jax",
     ) -> None:
         self.plan = plan
         self.host = host
@@ -72,8 +77,9 @@ class Server:
         self._slices: list[SliceServer] = []
         self._ended = threading.Event()
         self._common: SharedVector | None = None
+        self._bells: SharedVector | None = None
         about = json.dumps(
-            {"plan": plan.to_json(), "layout": layout.to_json(), "workers": workers, "ports": ports}
+            {"plan": plan.to_json(), "layout": layout.to_json(), "workers": workers, "ports": ports, "backend": backend}
         ).encode()
         self.state = CoordinatorState(
             layout,
@@ -104,8 +110,9 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        if self._common is not None:
-            self._common.close()
+        for region in (self._common, self._bells):
+            if region is not None:
+                region.close()
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -122,8 +129,10 @@ class Server:
         """How many messages were not taken, here."""
         return self._coordinator.dropped + sum(each.dropped for each in self._slices)
 
-    def parameters(self, check: Callable[[], None] | None = None) -> Vector:
-        """The parameters as they are now; `check` is called while waiting for them and may raise.
+    def parameters(self, check: Callable[[], None] | None = None, *, last: bool = False) -> Vector:
+        """The parameters as they are now, or with `last` as they are when training is over.
+
+        `check` is called while waiting for them and may raise.
 
         They come from here, from the hosts of the slices, or, where the rule runs on the workers, from the one that
         sends them.
@@ -131,8 +140,10 @@ class Server:
         if self.plan.applies_on_workers:
             return self.state.uploaded
         if self._on_driver:
+            if last:
+                self._slices[0].rule.finish(self._slices[0].parameters)
             return np.array(self._slices[0].parameters)
-        self._coordinator.collect(COLLECT_SECONDS, check)
+        self._coordinator.collect(COLLECT_SECONDS, check, last=last)
         return self.state.uploaded
 
     def tell_at_start(self, facts: Mapping[str, Any]) -> None:
@@ -145,9 +156,9 @@ class Server:
         for each in self._slices:
             each.command(lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
         if self._hosted_by_workers and self.plan.synchronous and self.plan.compression is None:
-            self._share_result()
-        offer = None if self._common is None else self._common.offer
-        self._command(lambda: self.state.start(offer))
+            self._share_result(sorted(expected))
+        common, bells = (None if region is None else region.offer for region in (self._common, self._bells))
+        self._command(lambda: self.state.start(common, bells))
 
     def go(self, epoch: int, *, learning_rate: float | None, last: bool) -> None:
         """Tell the workers to go on after an epoch, or that it was the last."""
@@ -164,19 +175,20 @@ class Server:
     def _command(self, command: Callable[[], Iterable[Action]]) -> None:
         self._coordinator.command(command)
 
-    def _share_result(self) -> None:
-        """Where everyone is on this host, one region holds the results of all slices."""
+    def _share_result(self, ranks: list[int]) -> None:
+        """Where everyone is on this host, one region holds the results of all slices, and another the bells."""
         if self.state.same_host(host_mark()):
             self._common = SharedVector.create(self._layout.size, self._layout.dtype)
+            self._bells = Doorbells.create(ranks)
 
     def _serve_slices(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         whole = Slice(self._layout, 0, self._layout.size)
-        shared: dict[str, Any] = {}
+        shared: dict[str, Any] = {"on_failure": self._fail}
         initial = None if self.plan.applies_on_workers else self._initial
         threads = min(_HOGWILD_THREADS, self._workers) if self.plan.meet == "hogwild" else 1
         if self.plan.meet == "hogwild":
             initial = np.array(self._initial)
-            shared = {"rule": make_rule(self.plan, whole, self._workers)}
+            shared["rule"] = make_rule(self.plan, whole, self._workers)
         for _ in range(threads):
             endpoint = self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
             server = SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared)
@@ -187,6 +199,13 @@ class Server:
             self._stack.callback(self._ended.set)
         self.state.slices = [self._slices[0].connection]
         self.state.alternatives = [server.connection for server in self._slices]
+
+    def _fail(self, error: Exception) -> None:
+        """The driver raises what ended a server here, as it would a worker's error."""
+        cause = error.__cause__ or error
+        stack = "".join(traceback.format_exception(error))
+        body = {"error": type(cause).__name__, "message": str(error), "stack": stack, "lines": [], "host": self.host}
+        self.events.put(Event(Kind.FAILED, FIRST_SERVER, body))
 
     def _close_slices(self) -> None:
         for each in self._slices:

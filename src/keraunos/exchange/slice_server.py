@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.downlink import Downlink
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.rules.registry import make_rule
@@ -26,7 +27,7 @@ from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_state import Action, Offer, PartialNorm, Reply, SliceState
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
-from keraunos.parameters import Vector
+from keraunos.parameters import Vector, aligned_empty
 
 _LOOK_MS = 50
 
@@ -45,8 +46,10 @@ class SliceServer:
         ranks: Iterable[int] = (),
         alone: bool = True,
         common: Vector | None = None,
+        bells: Doorbells | None = None,
         rule: Rule | None = None,
         tell_norm: Callable[[int, float], None] | None = None,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         """Serve a slice.
 
@@ -59,14 +62,18 @@ class SliceServer:
             ranks: who takes part, where rounds need everyone.
             alone: whether this is the only slice.
             common: memory that all workers of a synchronous plan see already; results go there.
+            bells: how those workers say so without a socket.
             rule: the rule and, with `parameters` used as they are, the vector of other servers of the same slice.
             tell_norm: tells the others this slice's part of a round's squared norm.
+            on_failure: is told by the serving thread what ended it.
         """
         self.part = part
         self._plan = plan
         self._endpoint = endpoint
         self._mark = host_mark() if plan.compression is None else None
         self._tell_norm = tell_norm
+        self._on_failure = on_failure
+        self.failure: Exception | None = None
         self._buffers: dict[int, Vector] = {}
         self._uploads: dict[int, SharedVector] = {}
         self._results: dict[int, SharedVector] = {}
@@ -94,6 +101,8 @@ class SliceServer:
         self._downlink = Downlink(
             plan.compression, part.size, synchronous=plan.synchronous, differences=not plan.applies_on_workers
         )
+        self._bells = bells
+        self._rung: dict[int, int] = {}
         self._host_rank: int | None = None
         self.answered = -1
         self._act(self.state.expect(ranks))
@@ -132,9 +141,9 @@ class SliceServer:
         """Take what has arrived; whether there was something."""
         while not self._commands.empty():
             self._act(self._commands.get()())
-        if timeout_ms and not self._endpoint.socket.poll(timeout_ms):
+        some = self._bells is not None and self._hear_bells(self._bells)
+        if timeout_ms and not some and not self._endpoint.socket.poll(timeout_ms):
             return False
-        some = False
         for client, message in self._endpoint.receive():
             some = True
             self._take(client, message)
@@ -142,8 +151,13 @@ class SliceServer:
 
     def serve(self, ended: threading.Event) -> None:
         """Serve in this thread until `ended` is set."""
-        while not ended.is_set():
-            self.pump(_LOOK_MS)
+        try:
+            while not ended.is_set():
+                self.pump(_LOOK_MS)
+        except Exception as error:  # noqa: BLE001 - whoever owns this server asks for it
+            self.failure = error
+            if self._on_failure is not None:
+                self._on_failure(error)
 
     def submit(self, message: Message, views: Sequence[Vector] = ()) -> None:
         """Take a message from the worker that hosts this slice; a contribution is used where it lies.
@@ -157,11 +171,25 @@ class SliceServer:
             np.concatenate(views, out=self._buffers[message.rank])
         self._act(self.state.receive(message))
 
+    def _hear_bells(self, bells: Doorbells) -> bool:
+        some = False
+        for rank, member in list(self.state.members.items()):
+            if rank == self._host_rank or self._host_rank is None:
+                continue
+            round_ = bells.pushed(self._host_rank, rank)
+            if round_ != self._rung.get(rank, -1):
+                some = True
+                self._rung[rank] = round_
+                if round_ == member.round and not member.complete:
+                    body = bells.contribution(self._host_rank, rank)
+                    self._act(self.state.receive(Message(Kind.PUSH, rank, member.incarnation, round_, body=body)))
+        return some
+
     def _result_vector(self, common: Vector | None) -> Vector:
         if common is not None:
             return common
         if not self._plan.synchronous or self._mark is None:
-            return np.empty(self.part.size, dtype=self.part.layout.dtype)
+            return aligned_empty(self.part.size, self.part.layout.dtype)
         self._results[-1] = SharedVector.create(self.part.size, self.part.layout.dtype)
         return self._results[-1].vector
 
@@ -169,7 +197,7 @@ class SliceServer:
         if parameters is None or (self._plan.synchronous and self.rule.gives_parameters):
             center = result
         else:
-            center = np.empty(self.part.size, dtype=self.part.layout.dtype)
+            center = aligned_empty(self.part.size, self.part.layout.dtype)
         if parameters is not None:
             np.copyto(center, parameters)
         return center
@@ -224,6 +252,8 @@ class SliceServer:
             message = replace(message, body={**message.body, "shared": self._offers(rank)})
         if reply.vector is None:
             self._endpoint.send(client, message)
+        elif self._rings(rank, message):
+            return
         elif rank in self._sharing and not message.body.get("first"):
             if not self._plan.synchronous:
                 np.copyto(self._results[rank].vector, reply.vector)
@@ -233,6 +263,14 @@ class SliceServer:
             copy = not self._plan.synchronous
             for each in self._downlink.messages(message, reply.vector):
                 self._endpoint.send(client, each, copy=copy)
+
+    def _rings(self, rank: int, message: Message) -> bool:
+        """Tell a rank that its result is there without a socket, if it is awake."""
+        bells = self._bells
+        if bells is None or self._host_rank is None or message.body.get("first") or rank not in self._rung:
+            return False
+        bells.give_result(self._host_rank, message.round)
+        return not bells.is_asleep(rank)
 
     def _offers(self, rank: int) -> dict[str, Any]:
         offers: dict[str, Any] = {"upload": self._uploads[rank].offer}

@@ -9,10 +9,12 @@ answered again and not applied again, an older incarnation is refused, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.wire import Kind, Message, WireError, chunk_at
@@ -20,6 +22,10 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector
 
 MOST_PARTS = 64
+
+
+class RuleError(ExchangeError):
+    """A rule raised while it was applied; the slice cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ class SliceState:
         return self._progress()
 
     def receive(self, message: Message) -> list[Action]:
-        """What follows from a message; nothing that arrives can raise."""
+        """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`."""
         handlers = {Kind.JOIN: self._join, Kind.PUSH: self._push, Kind.PASS: self._pass, Kind.LEAVE: self._leave}
         try:
             if message.kind not in handlers:
@@ -260,7 +266,8 @@ class SliceState:
         sent = self._contributions()
         if not sent or not self.rule.needs_norm:
             return self._close(None)
-        norm = self.rule.squared_norm(sent)
+        with _of_the_rule():
+            norm = self.rule.squared_norm(sent)
         if self._alone:
             return self._close(norm)
         self._closing = True
@@ -273,7 +280,8 @@ class SliceState:
     def _close(self, squared_norm: float | None) -> list[Action]:
         sent = self._contributions()
         if sent:
-            self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
+            with _of_the_rule():
+                self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
         self._closing = False
         self.applied += len(sent)
         replies: list[Action] = []
@@ -287,7 +295,8 @@ class SliceState:
     def _apply(self, rank: int, member: Member) -> list[Action]:
         if member.sent is not None:
             sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
-            self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
+            with _of_the_rule():
+                self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
         self.applied += 1
         member.forget()
         member.round += 1
@@ -311,3 +320,12 @@ class SliceState:
     def _clock(self, rank: int) -> int:
         member = self.members.get(rank)
         return 0 if member is None else member.round
+
+
+@contextmanager
+def _of_the_rule() -> Iterator[None]:
+    """A rule's own failure is no fault of the message that it was called for."""
+    try:
+        yield
+    except Exception as error:
+        raise RuleError(f"The rule failed: {type(error).__name__}: {error}") from error

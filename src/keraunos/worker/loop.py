@@ -131,7 +131,8 @@ def _train(
     with SliceHost(client, job.exchange, job.workers, job.ports) if job.servers == "workers" else nullcontext() as host:
         start = client.ready(facts if host is None else {**facts, "slice": host.connection})
         hosted = None if host is None else _host(job, client, host, start, learner)
-        with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted) as slices:
+        bells = None if host is None else host.bells(start)
+        with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted, bells=bells) as slices:
             training = _Training(job, client, slices, shard, learner, start)
             training.run()
             slices.leave()

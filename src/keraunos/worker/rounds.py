@@ -175,7 +175,7 @@ class UpdateRounds(Rounds):
         np.subtract(self._base, self._update, out=self._update)
         self._merge_pending()
         np.multiply(self._update, self._update.dtype.type(rows), out=self._sent)
-        norm = self._norm(float(np.dot(self._update, self._update)) if self._asks_for_norm else 0.0)
+        norm = self._norm(self._squared() if self._asks_for_norm else 0.0)
         self._slices.push(round_, self._sent, (float(rows),), rows, norm)
         self._pending = round_
         if not self._plan.overlaps:
@@ -187,6 +187,10 @@ class UpdateRounds(Rounds):
         if self._pending is not None:
             self._adopt(self._slices.collect(self._pending))
             self._pending = None
+
+    def _squared(self) -> float:
+        trained = self._update[: self._learner.layout.trainable_size].astype(np.float64)
+        return float(trained @ trained)
 
     def _merge_pending(self) -> None:
         """Take the last result in without losing the steps that were taken while it was on its way."""
