@@ -186,7 +186,10 @@ TRAINED = {
     "bounded": {"exchange": "downpour", "meet": "bounded(2)"},
     "diloco": {"exchange": "diloco", "every": 10},
     "four answers": {"exchange": ExchangePlan("gradients", 1, "synchronous", "adam(learning_rate=0.01)")},
-    "an optimizer": {"rule": keras.optimizers.Adam(0.01), "servers": "workers"},
+    "an optimizer": {
+        "rule": keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.01, 100, 0.9)),
+        "servers": "workers",
+    },
     "on the workers": {"servers": "workers"},
     "on an executor": {"servers": 1},
     "one after the other beside a server": {"exchange": "downpour", "servers": 1, "numWorkers": 2},

@@ -7,6 +7,7 @@ elsewhere Keras applies it. The global norm of a gradient spans slices, so it is
 
 from __future__ import annotations
 
+import copy
 import importlib
 import math
 import threading
@@ -112,7 +113,8 @@ class OptimizerStep(Protocol):
 
 def optimizer_of(spec: RuleSpec) -> Any:
     """A fresh optimizer as the rule describes it."""
-    options = dict(spec.options)
+    # Keras puts the objects that it makes into the configuration that it makes them from.
+    options = copy.deepcopy(dict(spec.options))
     excluded = options.pop(_EXCLUDED, None)
     made = None if spec.name == KERAS_OBJECT else _class_of(spec.name)
     try:
