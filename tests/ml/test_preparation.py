@@ -96,7 +96,7 @@ def test_column_names_are_found_as_spark_finds_them():
         ),
         ({"validationIndicatorCol": "w"}, ColumnError, "`validationIndicatorCol` must name a boolean column"),
         ({"validationIndicatorCol": "held", "validationSplit": 0.5}, JobError, "Leave one unset"),
-        ({"every": 5}, PlanError, "use exchange='averaging'"),
+        ({"exchange": "averaging", "meet": "asynchronous"}, PlanError, "rule='add', which is scaled by 1/workers"),
         ({"featuresCol": ["w", "label"]}, ColumnError, r"Expected rows of shape \(3\). Received: columns 'w', 'label'"),
         ({"featuresCol": {"left": "features"}}, ColumnError, "names an input that the model does not have"),
         ({"labelCol": {"right": "label"}}, ColumnError, "names an output that the model does not have"),
