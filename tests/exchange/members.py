@@ -43,6 +43,7 @@ class Job:
         servers="driver",
         share_memory=True,
         keep_results=True,
+        incarnation=1,
         **server,
     ):
         self.plan = plan
@@ -54,6 +55,7 @@ class Job:
         self.servers = servers
         self.share_memory = share_memory
         self.keep_results = keep_results
+        self.incarnation = incarnation
         self.server_options = server
 
     def run(self, while_training=None):
@@ -77,9 +79,12 @@ class Job:
             outcome.dropped = server.dropped
         return outcome
 
-    def work(self, connection, rank, outcome, incarnation=1):
+    def work(self, connection, rank, outcome):
         """One rank from its first word to its last."""
-        with Client(connection, rank, incarnation, share_memory=self.share_memory) as client, ExitStack() as stack:
+        with ExitStack() as stack:
+            client = stack.enter_context(
+                Client(connection, rank, self.incarnation, share_memory=self.share_memory)
+            )
             client.hello({})
             hosted = None
             if self.servers == "workers":

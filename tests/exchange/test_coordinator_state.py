@@ -4,6 +4,8 @@ The machine's members come, come back, get ready, report, fail and leave in any 
 they were before, and talk nonsense; beside it runs a plain model.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,7 +70,7 @@ class Job(RuleBasedStateMachine):
             slices = each.message.body["slices"]
             assert slices, "nobody starts before all slices have a place"
             assert [slices[0]["start"], slices[-1]["stop"]] == [0, LAYOUT.size]
-            assert all(before["stop"] == after["start"] for before, after in zip(slices, slices[1:], strict=False))
+            assert all(before["stop"] == after["start"] for before, after in pairwise(slices))
         return {each.rank for each in told}
 
     @property
@@ -83,7 +85,7 @@ class Job(RuleBasedStateMachine):
 
     def expect_starts(self, actions):
         told = self.starts(actions)
-        expected = {rank for rank in self.ready - self.started} if self.may_start else set()
+        expected = self.ready - self.started if self.may_start else set()
         assert told == expected
         self.started |= told
 

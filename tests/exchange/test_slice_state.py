@@ -1,4 +1,4 @@
-"""A slice's logic under any order of messages: nothing lost, nothing twice, no round early, nobody too far, no deadlock.
+"""A slice's logic under any order of messages: nothing lost or twice, no round early, nobody too far, no deadlock.
 
 The machine drives ranks as real workers behave (and misbehave): they join, push in chunks in any order, repeat
 themselves, die half-way, come back as a newer incarnation that repeats its open round while the older still speaks,
@@ -15,7 +15,7 @@ from keraunos.exchange import wire
 from keraunos.exchange.codecs.registry import codec_named
 from keraunos.exchange.rules.registry import make_rule
 from keraunos.exchange.sharding import Slice
-from keraunos.exchange.slice_state import Offer, PartialNorm, Reply, SliceState
+from keraunos.exchange.slice_state import Offer, Reply, SliceState
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout
@@ -290,7 +290,7 @@ class Exchange(RuleBasedStateMachine):
     @rule(data=st.data())
     def repeat_a_chunk(self, data):
         rank = self.some(data, lambda rank, worker: worker.alive and worker.may_push and worker.sent)
-        if rank is None or self.workers[rank].complete and rank not in self.open:
+        if rank is None or (self.workers[rank].complete and rank not in self.open):
             return
         index = data.draw(st.sampled_from(sorted(self.workers[rank].sent)))
         payload = memoryview(np.full(2 if index < 2 else 1, POISON))
