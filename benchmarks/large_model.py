@@ -1,6 +1,6 @@
 """A model of 100 million parameters trains with a driver heap of 1 GB; prints what memory each process took.
 
-    spark-submit --master 'local[2]' --driver-memory 1G benchmarks/large_model.py [--servers workers] [--exchange averaging]
+    spark-submit --master 'local[2]' --driver-memory 1G benchmarks/large_model.py --servers workers --exchange averaging
 
 Parameters and model archives live in Python processes and in memory that they share; Spark's Java heap sees rows only.
 """

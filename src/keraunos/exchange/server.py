@@ -142,7 +142,7 @@ class Server:
         if self._on_driver:
             if last:
                 self._slices[0].rule.finish(self._slices[0].parameters)
-            return np.array(self._slices[0].parameters)
+            return self._copied(self._slices[0])
         self._coordinator.collect(COLLECT_SECONDS, check, last=last)
         return self.state.uploaded
 
@@ -199,6 +199,19 @@ class Server:
             self._stack.callback(self._ended.set)
         self.state.slices = [self._slices[0].connection]
         self.state.alternatives = [server.connection for server in self._slices]
+
+    def _copied(self, server: SliceServer) -> Vector:
+        """A copy that no contribution is half in, where contributions are applied whole."""
+        if self.plan.synchronous or self.plan.meet == "hogwild" or server.failure is not None:
+            return np.array(server.parameters)
+        copies: queue.SimpleQueue[Vector] = queue.SimpleQueue()
+
+        def copy() -> list[Any]:
+            copies.put(np.array(server.parameters))
+            return []
+
+        server.command(copy)
+        return copies.get(timeout=COLLECT_SECONDS)
 
     def _fail(self, error: Exception) -> None:
         """The driver raises what ended a server here, as it would a worker's error."""

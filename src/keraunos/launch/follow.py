@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, WorkerError
+from keraunos.errors import ClusterError, DataError, ModelError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
@@ -102,6 +102,7 @@ class Fit:
         model = from_archive(job.model.archive, custom_objects)
         if job.schedule.learning_rate is not None:
             model.optimizer.learning_rate = job.schedule.learning_rate
+        _check_constraints(job, model)
         hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
         with Server(
             job.exchange,
@@ -112,6 +113,7 @@ class Fit:
             host=host,
             ports=job.ports,
             job=job.to_bytes(),
+            backend=job.model.backend,
         ) as server:
             hooks.begin()
             server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
@@ -121,6 +123,23 @@ class Fit:
     def connection(self) -> dict[str, Any]:
         """What a worker needs to connect; it holds the job's secrets."""
         return self._server.connection
+
+    def await_servers(self, workers: Workers) -> None:
+        """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
+        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        deadline = time.monotonic() + JOIN_SECONDS
+        heard: list[Event] = []
+        while sum(event.kind is Kind.HELLO for event in heard) < servers:
+            try:
+                heard.append(self._server.events.get(timeout=_LOOK_SECONDS))
+            except queue.Empty:
+                workers.check()
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"The {servers} server(s) did not start within {JOIN_SECONDS:.0f} s. {workers.advice()}"
+                    ) from None
+        for event in heard:
+            self._server.events.put(event)
 
     def follow(self, workers: Workers) -> TrainingResult:
         """Follow the workers until the model is home; whatever ends this early tells them to stop."""
@@ -177,7 +196,7 @@ class _Follower:
                 self._server.start(self._ready)
             while len(self._left | self._done) < self._job.workers:
                 self._handle(self._next())
-            write_vector(self._model, self._server.parameters(self._workers.check))
+            write_vector(self._model, self._server.parameters(self._workers.check, last=True))
             self._server.release()
             self._see_off()
         self._callbacks.end(self._history[-1] if self._history else {})
@@ -393,3 +412,17 @@ class _Follower:
         if due and self._progress is not None and self._reader is not None:
             self._show_next = self._clock() + _SHOW_SECONDS
             self._progress.update(sum(self._rows_done.values()), number, self._reader.read(epoch.states))
+
+
+def _check_constraints(job: TrainingJob, model: Any) -> None:
+    """Refuse what a server's optimizer, which knows vectors and no layers, would leave undone."""
+    plan = job.exchange
+    if plan.send != "gradients" or plan.applies_on_workers:
+        return
+    constrained = [variable.path for variable in model.trainable_variables if variable.constraint is not None]
+    if constrained:
+        raise ModelError(
+            f"The model constrains {', '.join(map(repr, constrained))}, which the rule {str(plan.rule)!r} on the "
+            "server cannot do. Use rule='own', with which each worker's optimizer applies the gradients, or "
+            "send='updates'."
+        )

@@ -67,7 +67,9 @@ def fit(
             slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
         with SparkJobs(spark, job.workers, servers) as jobs:
             if slices is not None:
+                # Their slots first: workers that took them all would wait for servers that cannot start.
                 jobs.run(slices.count)
+                opened.await_servers(jobs)
             jobs.run(results.collect)
             return opened.follow(jobs)
 
@@ -169,8 +171,12 @@ class SparkJobs:
 
 
 def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
-    """Tasks that each host one slice of the parameters until the training is over."""
-    return context.parallelize(range(servers), servers).mapPartitions(functools.partial(serve_slice, connection))
+    """Tasks that each host one slice of the parameters until the training is over.
+
+    The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
+    """
+    task = functools.partial(serve_slice, connection)
+    return context.parallelize(range(servers), servers).mapPartitions(task)._jrdd
 
 
 def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
