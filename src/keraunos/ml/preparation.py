@@ -98,6 +98,7 @@ def exchange_of(params: TrainingParams) -> ExchangePlan:
 def _trainable(params: TrainingParams) -> Any:
     from keraunos.learners.keras_archive import check_trainable
     from keraunos.learners.keras_variables import has_schedule
+    from keraunos.learners.metric_states import check_mergeable
 
     model = params.getModel()
     if model is None:
@@ -106,6 +107,7 @@ def _trainable(params: TrainingParams) -> Any:
             f"{type(params).__name__}(model=..., ...)."
         )
     check_trainable(model)
+    check_mergeable(model)
     if params.getLearningRate() is not None and has_schedule(model):
         raise JobError(
             f"`learningRate` cannot replace a schedule. Expected a model compiled with a number as learning rate. "
