@@ -1,12 +1,13 @@
 """How fast `transform` serves, beside Spark's own `predict_batch_udf` and beside only reading the rows.
 
 One run, one session, one model (an MLP 784-128-128-10 on JAX), one Parquet file; every contender writes to Spark's
-`noop` sink. Prints rows/s (medians of alternating repeats) and the two ratios that matter:
+`noop` sink. Prints rows/s (medians of alternating repeats) and the two ratios that matter, each the median of the
+repeats' own ratios: what disturbs the machine for seconds disturbs the contenders of one repeat alike.
 
     transform / predict_batch_udf      goal: at least 1.5
     transform / read-only mapInArrow   goal: at least 0.7
 
-    python benchmarks/transform.py --rows 120000 --repeats 5
+    python benchmarks/transform.py --rows 120000 --repeats 11
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 FEATURES = 784
 CLASSES = 10
-WARM_UP = 20  # C2 settles on the code of a path after some two million rows
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     spark = (
         SparkSession.builder.master(f"local[{options.cores}]")
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", "6g")  # in less the collector takes part in the race
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
@@ -55,7 +55,7 @@ def measure(spark: Any, path: str, options: argparse.Namespace) -> dict[str, lis
     """Rows a second of each contender, in alternating repeats after some that warm Spark's compiler up."""
     contenders = _contenders(spark, path, options.batch)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
-    for repeat in range(-WARM_UP, options.repeats):
+    for repeat in range(-options.warm_up, options.repeats):
         for name, make in contenders.items():
             frame = make()
             start = time.perf_counter()
@@ -157,15 +157,17 @@ def _show(rates: dict[str, list[float]], options: argparse.Namespace) -> None:
     print(f"{'':26}{'rows/s':>10}   lowest   highest   (of {options.repeats} repeats)")
     for name, values in rates.items():
         print(f"{name:26}{medians[name]:>10,.0f}{min(values):>9,.0f} {max(values):>9,.0f}")
-    ours = medians["transform"]
-    print(f"transform / predict_batch_udf      {ours / medians['predict_batch_udf']:.2f}   (goal 1.5)")
-    print(f"transform / read only              {ours / medians['read only (mapInArrow)']:.2f}   (goal 0.7)")
+    for name, goal in (("predict_batch_udf", 1.5), ("read only (mapInArrow)", 0.7)):
+        ratios = [ours / other for ours, other in zip(rates["transform"], rates[name], strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"transform / {name:24}{statistics.median(ratios):.2f}   ({spread}; goal {goal})")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=120_000)
-    parser.add_argument("--repeats", type=int, default=5, help="counted repeats of each contender, at least 3")
+    parser.add_argument("--repeats", type=int, default=11, help="counted repeats of each contender, at least 3")
+    parser.add_argument("--warm-up", type=int, default=40, help="repeats before: Java's compiler settles late")
     parser.add_argument("--batch", type=int, default=1024, help="rows that the model gets at once")
     parser.add_argument("--cores", type=int, default=2)
     options = parser.parse_args()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 import warnings
 
 import pytest
@@ -29,6 +30,17 @@ def spark():
         session = _started(SparkSession)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def jobs_run(spark):
+    """A function that gives the ids of the Spark jobs this test has run so far."""
+    context = spark.sparkContext
+    group = f"test-{uuid.uuid4().hex}"
+    context.setJobGroup(group, "the jobs of one test")
+    yield lambda: context.statusTracker().getJobIdsForGroup(group)
+    context.setLocalProperty("spark.jobGroup.id", None)
+    context.setLocalProperty("spark.job.description", None)
 
 
 def _started(SparkSession):

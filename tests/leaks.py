@@ -2,7 +2,8 @@
 
 Checked are threads that are not daemons, ZeroMQ sockets, child processes, listening ports and temporary files with
 our prefix. It watches every test below `tests/exchange`, `tests/worker` and `tests/launch`, and any test marked
-`leaks`. What a Spark session owns is left out: it is shared by many tests and ends with the last of them.
+`leaks`. What a Spark session owns is left out: it is shared by many tests and ends with the last of them. The run has a
+folder of its own for temporary files, so that it sees none of what else runs on the machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ GRACE_S = 5.0
 
 # Processes that outlive a test by design: Spark's, and Python's one tracker of shared memory per process.
 SHARED_PROCESSES = ("java", "pyspark.daemon", "pyspark/daemon", "multiprocessing.resource_tracker", "forkserver")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = str(tmp_path_factory.mktemp("temporary"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(autouse=True)

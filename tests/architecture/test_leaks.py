@@ -1,4 +1,6 @@
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 import zmq
@@ -71,6 +73,13 @@ def test_what_is_left_behind_fails_the_test(run, what):
     assert len(passed) == 1
     assert len(failed) == 1
     assert f"the test left behind:\n  {what}" in str(failed[0].longrepr)
+
+
+def test_temporary_files_of_other_programs_are_not_blamed_on_a_test(run):
+    with tempfile.NamedTemporaryFile(prefix="keraunos-") as elsewhere:
+        name = elsewhere.name
+    run(f"open({name!r}, 'w').close()").assertoutcome(passed=1)
+    Path(name).unlink()
 
 
 def test_a_tidy_test_passes(run):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from keraunos.errors import ClusterError, DataError, WorkerError
+from keraunos.errors import ClusterError, DataError, ModelError, WorkerError
 from keraunos.launch import spark as launch
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
@@ -64,6 +64,17 @@ def test_asynchronous_plans_with_more_workers_than_slots_run_in_waves(spark):
 def test_too_few_slots_for_a_synchronous_plan(spark):
     with pytest.raises(ClusterError, match=r"numWorkers=5 is above the 2 task slot.*Lower numWorkers to 2"):
         launch.fit(job(workers=5), frame(spark), verbose=0)
+
+
+def test_a_metric_that_cannot_be_merged_is_refused_before_any_task(spark, jobs_run):
+    model = models.dense("sgd")
+    model.compile("sgd", model.loss, metrics=[models.Largest()])
+    data = frame(spark)
+    with pytest.raises(ModelError, match=r"metric 'largest'.*merge_state"):
+        launch.fit(engine.job_of(model, 2), data, verbose=0)
+    assert list(jobs_run()) == []
+    launch.fit(job(), data, verbose=0)
+    assert jobs_run()
 
 
 def test_a_dataframe_without_rows(spark):

@@ -92,5 +92,37 @@ def test_metrics_that_exist_are_checked_without_a_spec():
         check_mergeable(model)
 
 
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"metrics": [Largest()]},
+        {"metrics": [Largest]},
+        {"metrics": ["mae", ["acc", Largest()]]},
+        {"weighted_metrics": [Largest()]},
+        {"metrics": {"out": ["mae", Largest()]}},
+    ],
+)
+def test_compiled_metrics_are_checked_before_they_exist(metrics):
+    model = keras.Sequential([keras.layers.Dense(1, name="out")])
+    model.compile("sgd", "mse", **metrics)
+    with pytest.raises(ModelError, match=r"metric 'largest'.*merge_state"):
+        check_mergeable(model)
+
+
+def test_a_name_that_keras_does_not_know_is_refused():
+    with pytest.raises(ModelError, match="Received: 'acuracy'"):
+        check_mergeable(model_with("acuracy"))
+
+
+def test_what_can_be_merged_passes_before_it_exists():
+    def error(y_true, y_pred):
+        return y_true - y_pred
+
+    config = {"class_name": "MeanAbsoluteError", "config": {"name": "by_config"}}
+    model = model_with("accuracy", "ACC", error, MergingLargest(), Renamed(), keras.metrics.AUC, config, ["mse"])
+    check_mergeable(model)
+    assert not any(metric.variables for metric in model.metrics if metric.name == "compile_metrics")
+
+
 def test_no_states_give_no_results():
     assert MetricReader(model_with("mae"), SPEC).read([]) == {}

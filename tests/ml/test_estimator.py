@@ -12,7 +12,8 @@ from pyspark.ml.feature import StringIndexer, VectorAssembler
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder, TrainValidationSplit
 
 from keraunos import KerasClassificationModel, KerasClassifier, KerasEstimator, KerasRegressor
-from keraunos.errors import ColumnError, DataError
+from keraunos.errors import ColumnError, DataError, ModelError
+from tests.conformance.learner_models import Largest
 from tests.ml.models import two_outputs, unbuilt
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -126,3 +127,16 @@ def test_errors_reach_the_user_as_they_are(frame):
         regressor.setLabelCol("kind").fit(frame)
     with pytest.raises(DataError, match="no rows"):
         regressor.setLabelCol("total").fit(frame.filter("a > 1000"))
+
+
+def test_a_metric_that_cannot_be_merged_is_refused_before_any_spark_job(frame, jobs_run):
+    # Its input's length is only in the rows, so that a fit begins with a look at the first one.
+    arrays = frame.selectExpr("array(a, b, c) as features", "total as label")
+    model = unbuilt(units=1, loss="mse", activation=None)
+    model.compile("sgd", "mse", metrics=["mae", Largest()])
+    with pytest.raises(ModelError, match=r"metric 'largest'.*merge_state"):
+        KerasRegressor(model=model, verbose=0).fit(arrays)
+    assert list(jobs_run()) == []
+    model.compile("sgd", "mse", metrics=["mae"])
+    assert KerasRegressor(model=model, verbose=0).fit(arrays).history["mae"]
+    assert len(jobs_run()) >= 2

@@ -23,7 +23,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import DriverCallbacks
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import layout_of, read_vector, write_vector
-from keraunos.learners.metric_states import MetricReader
+from keraunos.learners.metric_states import MetricReader, check_mergeable
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
@@ -98,8 +98,9 @@ class Fit:
         callbacks: Sequence[Any] = (),
         verbose: int | str = "auto",
     ) -> Iterator[Fit]:
-        """Read the model, start the server, let the callbacks begin."""
+        """Read the model and refuse metrics that cannot be merged, start the server, let the callbacks begin."""
         model = from_archive(job.model.archive, custom_objects)
+        check_mergeable(model)
         if job.schedule.learning_rate is not None:
             model.optimizer.learning_rate = job.schedule.learning_rate
         _check_constraints(job, model)

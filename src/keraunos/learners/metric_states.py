@@ -23,9 +23,9 @@ State = Sequence[npt.NDArray[Any]]
 def check_mergeable(model: Any) -> None:
     """Raise where the states of one of the model's metrics cannot be brought together.
 
-    Compiled metrics exist once the model is built for training; before that, only the others are seen.
+    The model need not be built: compiled metrics that do not exist yet are judged by what `compile` was given.
     """
-    for metric in _metrics_of(model):
+    for metric in [*_metrics_of(model), *_metrics_to_come(model)]:
         if not _adds_up(metric) and not hasattr(metric, "merge_state"):
             raise ModelError(
                 f"The metric {metric.name!r} must say how its states from several workers are brought together, "
@@ -90,6 +90,41 @@ def _metrics_of(model: Any) -> list[Any]:
         compiled = type(metric).__module__.startswith("keras.") and isinstance(inner, list)
         flat.extend(inner if compiled and inner is not None else [metric])
     return flat
+
+
+def _metrics_to_come(model: Any) -> list[Any]:
+    """What `compile` was given where Keras makes metrics of it only when it sees the first batch."""
+    given: list[Any] = []
+    for metric in model.metrics:
+        if type(metric).__module__.startswith("keras.") and not getattr(metric, "built", True):
+            # There is no public way to ask for them.
+            for name in ("_user_metrics", "_user_weighted_metrics"):
+                given.extend(_identifiers(getattr(metric, name, None)))
+    resolved = [_resolved(each) for each in given]
+    return [each for each in resolved if isinstance(each, keras.metrics.Metric)]
+
+
+def _identifiers(given: Any) -> list[Any]:
+    """The leaves of a `metrics=` argument: names, functions, classes, metrics and their configurations."""
+    if isinstance(given, Mapping) and "class_name" not in given:
+        return [leaf for each in given.values() for leaf in _identifiers(each)]
+    if isinstance(given, (list, tuple)):
+        return [leaf for each in given for leaf in _identifiers(each)]
+    return [] if given is None else [given]
+
+
+def _resolved(identifier: Any) -> Any:
+    """A metric or a function, as Keras will find it; `None` where it chooses by the shapes of the first batch."""
+    if str(identifier).lower() in {"accuracy", "acc"}:
+        return None
+    try:
+        return keras.metrics.get(identifier)
+    except ValueError as error:
+        raise ModelError(
+            "A metric that the model was compiled with must be one that Keras knows. Expected: the name of one of "
+            f"Keras's own metrics, a function, or a Metric. Received: {identifier!r}. Correct the name in "
+            "`compile(metrics=...)`, or give the metric itself."
+        ) from error
 
 
 def _adds_up(metric: Any) -> bool:

@@ -144,6 +144,7 @@ def _beside_servers(slots: int, servers: str | int) -> int:
 def _trainable(params: TrainingParams) -> Any:
     from keraunos.learners.keras_archive import check_trainable
     from keraunos.learners.keras_variables import has_schedule
+    from keraunos.learners.metric_states import check_mergeable
 
     model = params.getModel()
     if model is None:
@@ -152,6 +153,7 @@ def _trainable(params: TrainingParams) -> Any:
             f"{type(params).__name__}(model=..., ...)."
         )
     check_trainable(model)
+    check_mergeable(model)
     if params.getLearningRate() is not None and has_schedule(model):
         raise JobError(
             f"`learningRate` cannot replace a schedule. Expected a model compiled with a number as learning rate. "
