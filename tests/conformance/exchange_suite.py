@@ -156,8 +156,8 @@ class ExchangeSuite:
 
     def test_what_hogwild_loses_is_little_and_shown(self, capsys):
         plan = ExchangePlan("updates", 1, "hogwild", "add", scale=1)
-        workers, rounds = 4, 25
-        layout = Layout(("w",), ((2_000_000,),), trainable=1)
+        workers, rounds = 4, 300
+        layout = Layout(("w",), ((200_000,),), trainable=1)
         ones = np.ones(layout.size, np.float32)
         together = threading.Barrier(workers)
 

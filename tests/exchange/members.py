@@ -82,9 +82,7 @@ class Job:
     def work(self, connection, rank, outcome):
         """One rank from its first word to its last."""
         with ExitStack() as stack:
-            client = stack.enter_context(
-                Client(connection, rank, self.incarnation, share_memory=self.share_memory)
-            )
+            client = stack.enter_context(Client(connection, rank, self.incarnation, share_memory=self.share_memory))
             client.hello({})
             hosted = None
             if self.servers == "workers":

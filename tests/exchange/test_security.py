@@ -1,6 +1,7 @@
 """Only the job's own workers are heard, and what they may do to a server is limited."""
 
 import logging
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -45,6 +46,18 @@ def key_of(connection):
 
 def slice_address(server):
     return server.state.slices[0]
+
+
+@contextmanager
+def training(server):
+    """Rank 0 of a job of one, joined and ready to push, without shared memory."""
+    with Client(server.connection, 0, 1, share_memory=False) as client:
+        client.hello({})
+        server.start([0])
+        start = client.ready(FACTS)
+        with Slices(client, server.plan, LAYOUT, 1, start) as slices:
+            slices.join(wants_parameters=False)
+            yield client, slices
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
@@ -196,29 +209,6 @@ def test_what_is_no_message_does_not_end_the_server(frames, where):
         slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
         np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
         client.hello({})
-
-
-class training:  # noqa: N801 - used as a context manager
-    """Rank 0 of a job of one, joined and ready to push, without shared memory."""
-
-    def __init__(self, server):
-        self._server = server
-
-    def __enter__(self):
-        self._client = Client(self._server.connection, 0, 1, share_memory=False)
-        self._client.__enter__()
-        self._client.hello({})
-        self._server.state.start_facts = {}
-        self._server.start([0])
-        start = self._client.ready(FACTS)
-        self._slices = Slices(self._client, self._server.plan, LAYOUT, 1, start)
-        self._slices.__enter__()
-        self._slices.join(wants_parameters=False)
-        return self._client, self._slices
-
-    def __exit__(self, *_):
-        self._slices.__exit__(None, None, None)
-        self._client.__exit__(None, None, None)
 
 
 def test_nobody_is_waited_for_who_cannot_be_reached(impatient):
