@@ -82,7 +82,7 @@ class SliceServer:
         self._commands: queue.SimpleQueue[Callable[[], list[Action]]] = queue.SimpleQueue()
         self._codec = codec_named(plan.compression or "plain")
         self.rule = make_rule(plan, part, workers) if rule is None else rule
-        self._common = common is not None
+        self.in_common = common is not None
         result = self._result_vector(common)
         if rule is not None:
             center = parameters if parameters is not None else result
@@ -274,7 +274,7 @@ class SliceServer:
 
     def _offers(self, rank: int) -> dict[str, Any]:
         offers: dict[str, Any] = {"upload": self._uploads[rank].offer}
-        if not self._common:
+        if not self.in_common:
             offers["result"] = self._results[-1 if self._plan.synchronous else rank].offer
         return offers
 

@@ -1,0 +1,243 @@
+"""One slice as a worker sees it: over a link, or in its own process. Runs in the thread that trains."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keraunos.exchange.arrivals import Arrivals
+from keraunos.exchange.client import Client, Superseded
+from keraunos.exchange.doorbells import Doorbells
+from keraunos.exchange.link import Link
+from keraunos.exchange.sharding import Slice
+from keraunos.exchange.shared_memory import SharedVector
+from keraunos.exchange.slice_server import SliceServer
+from keraunos.exchange.uplink import Uplink, fill
+from keraunos.exchange.wire import Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Vector
+
+_NONE = -1
+
+
+class SliceLink(ABC):
+    """The way to one slice.
+
+    A result is asked for with `expect`, is here when `complete`, and is good until the next contribution.
+    """
+
+    def __init__(self, part: Slice) -> None:
+        self.part = part
+        self.joined = False
+        self.round = 0
+
+    @abstractmethod
+    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+        """Say something short."""
+
+    @abstractmethod
+    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+        """Contribute this slice's part."""
+
+    @abstractmethod
+    def expect(self, round_: int) -> None:
+        """From now on the result of that round is wanted."""
+
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether the wanted result is here."""
+
+    @abstractmethod
+    def first(self) -> Vector | None:
+        """The parameters that were asked for with joining, once they are here."""
+
+    @abstractmethod
+    def result(self) -> Vector:
+        """The result that is complete, where it lies."""
+
+    @property
+    @abstractmethod
+    def in_common(self) -> bool:
+        """Whether that is in the one vector that all workers of this host see."""
+
+    def share(self, common: SharedVector | None, bells: Doorbells | None) -> None:  # noqa: B027 - may be nothing
+        """Use memory that both sides see, where the server offered some."""
+
+    def close(self) -> None:  # noqa: B027 - may be nothing
+        """Give shared memory back."""
+
+
+class HostedLink(SliceLink):
+    """The slice that this worker hosts itself, and pumps while it waits."""
+
+    def __init__(self, part: Slice, server: SliceServer, client: Client) -> None:
+        super().__init__(part)
+        self._server = server
+        self._client = client
+        self._wanted = _NONE
+
+    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+        """Say it to the server's state."""
+        fields = {**(body or {}), "mark": None} if kind is Kind.JOIN else body or {}
+        self._server.submit(self._message(kind, round_, fields))
+        if kind is Kind.JOIN:
+            self.joined = True
+            self.round = self._server.state.members[self._client.rank].round
+
+    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+        """The contribution is used where it lies."""
+        self.expect(round_)
+        self._server.submit(self._message(Kind.PUSH, round_, body), views)
+
+    def expect(self, round_: int) -> None:
+        """From now on the result of that round is wanted."""
+        self._wanted = round_
+
+    def complete(self) -> bool:
+        """Whether the server has answered."""
+        return self._server.answered >= self._wanted
+
+    def first(self) -> Vector | None:
+        """The server's parameters."""
+        return self._server.state.parameters
+
+    def result(self) -> Vector:
+        """The server's own result."""
+        return self._server.state.result
+
+    @property
+    def in_common(self) -> bool:
+        """Where the server puts it there."""
+        return self._server.in_common
+
+    def _message(self, kind: Kind, round_: int, body: Mapping[str, Any]) -> Message:
+        return Message(kind, self._client.rank, self._client.incarnation, round_, body=body)
+
+
+class RemoteLink(SliceLink):
+    """A slice behind a link; on its server's host, in memory that both share."""
+
+    def __init__(self, part: Slice, link: Link, client: Client, plan: ExchangePlan, parts: int, host_rank: int) -> None:
+        super().__init__(part)
+        self._link = link
+        self._client = client
+        self._host_rank = host_rank
+        self._uplink = Uplink(plan.compression, part.contribution_size(parts), np.dtype(part.layout.dtype).itemsize)
+        self._arrivals = Arrivals(plan, part.size, part.layout.dtype)
+        self._offers: Mapping[str, Any] | None = None
+        self._upload: SharedVector | None = None
+        self._download: SharedVector | None = None
+        self._common: Vector | None = None
+        self._bells: Doorbells | None = None
+        self._wanted = _NONE
+        self._arrived = False
+        self._by_socket = False
+
+    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+        """Say it over the socket."""
+        shared = {} if self._upload is None else {"shared": True}
+        self._link.send(kind, round_, body={**(body or {}), **shared})
+
+    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+        """Put the contribution into shared memory and say so, or send it."""
+        self.expect(round_)
+        if self._upload is not None:
+            fill(self._upload.vector, views)
+            if not self._ring(round_, body):
+                self.send(Kind.PUSH, round_, body)
+            return
+        for start, payload, last in self._uplink.pieces(views):
+            self._link.send(Kind.PUSH, round_, start, body if last else {}, payload)
+
+    def expect(self, round_: int) -> None:
+        """From now on the result of that round is wanted."""
+        if self._wanted != round_:
+            self._wanted = round_
+            self._arrived = False
+            self._arrivals.expect()
+
+    def complete(self) -> bool:
+        """Whether the server has said so, or rung."""
+        if self._bells is not None and not self._arrived and self._bells.result(self._host_rank) == self._wanted:
+            self._arrived, self._by_socket = True, False
+        return self._arrived
+
+    def first(self) -> Vector | None:
+        """What came behind the answer to joining."""
+        if not self._arrived:
+            return None
+        # A round has the number that the joining had.
+        self._wanted = _NONE
+        return self._arrivals.values
+
+    def result(self) -> Vector:
+        """Where the server put it, or where its chunks were put together."""
+        if self._by_socket:
+            return self._arrivals.values
+        if self._download is not None:
+            return self._download.vector
+        assert self._common is not None
+        return self._common
+
+    @property
+    def in_common(self) -> bool:
+        """Where it came neither over the socket nor into memory for this worker."""
+        return not self._by_socket and self._download is None
+
+    def listen(self) -> bool:
+        """Take what the slice's server said; whether there was something."""
+        some = False
+        while (message := self._link.receive()) is not None:
+            some = True
+            self._take(message)
+        return some
+
+    def share(self, common: SharedVector | None, bells: Doorbells | None) -> None:
+        """Open what the server offers, where both sides are on one host."""
+        offers = self._offers
+        if offers is None or self._client.mark is None or self._upload is not None:
+            return
+        if "result" not in offers:
+            if common is None:
+                return
+            self._upload = SharedVector.open(offers["upload"])
+            self._common = common.vector[self.part.start : self.part.stop]
+            self._bells = bells if self._upload is not None else None
+            return
+        regions = [SharedVector.open(offers[name]) for name in ("upload", "result")]
+        if all(region is not None for region in regions):
+            self._upload, self._download = regions
+            return
+        for region in regions:
+            if region is not None:
+                region.close()
+
+    def close(self) -> None:
+        """Give shared memory back."""
+        self._common = None
+        for region in (self._upload, self._download):
+            if region is not None:
+                region.close()
+
+    def _ring(self, round_: int, body: Mapping[str, Any]) -> bool:
+        """Say that a contribution lies ready; `False` where the server must be told over the socket."""
+        bells = self._bells
+        if bells is None or "squared_norm" in body:
+            return False
+        rung = bells.push(self._host_rank, self._client.rank, round_, body["denominators"], body["rows"])
+        return rung and not bells.is_asleep(self._host_rank)
+
+    def _take(self, message: Message) -> None:
+        if message.kind is Kind.REFUSED:
+            raise Superseded("a newer incarnation of this rank has taken over")
+        if message.kind is Kind.JOINED:
+            self.joined = True
+            self.round = message.round
+            self._offers = message.body.get("shared")
+            self.expect(message.round)
+        elif message.kind is Kind.RESULT and message.round == self._wanted and not self._arrived:
+            self._by_socket = message.payload is not None
+            self._arrived = self._arrivals.take(message) if self._by_socket else True
