@@ -84,8 +84,9 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     demo.add_argument(
         "--exchange",
         choices=list(PRESETS),
+        metavar="PLAN",
         default="allreduce",
-        help="how workers share parameters (default: allreduce)",
+        help=f"how workers share parameters: {', '.join(PRESETS)} (default: allreduce)",
     )
     demo.add_argument("--master", metavar="URL", help="the Spark to use (default: local, a core for each worker)")
     demo.add_argument("--save", metavar="PATH", help="where to save the fitted pipeline (default: not kept)")
