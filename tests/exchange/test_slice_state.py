@@ -551,3 +551,18 @@ def test_one_that_comes_back_while_a_round_closes_is_answered_with_it():
     answers = clipped.state.total_norm(0, 100.0)
     assert [(each.message.rank, each.message.incarnation) for each in answers] == [(0, 1), (1, 2)]
     np.testing.assert_allclose(clipped.parameters, [-0.3, -0.4], rtol=1e-5)
+
+
+def test_one_that_comes_back_gets_no_further_ahead_than_the_bound():
+    machine = LockStep()
+    machine.begin(workers=2)
+    for rank in range(2):
+        machine.come(rank)
+        machine.workers[rank].values, machine.workers[rank].rows = np.ones(5, np.float32), 1
+    machine.push_chunks(0, range(3), 3)
+    assert machine.waiting == {0}
+    machine.come(0)
+    machine.unheard(Kind.PUSH, 0, 1, 0, payload=memoryview(np.full(2, POISON)))
+    machine.push_chunks(1, range(3), 3)
+    assert all(worker.may_push for worker in machine.workers.values())
+    np.testing.assert_allclose(machine.parameters, [4] * 5)
