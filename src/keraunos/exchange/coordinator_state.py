@@ -319,7 +319,9 @@ class CoordinatorState:
         target, size = int(message.body["for"]), int(message.body["size"])
         if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
             return self._drop()
-        buffer = self._arriving.setdefault((message.rank, target), bytearray(size))
+        if (message.rank, target) not in self._arriving:
+            self._arriving[message.rank, target] = bytearray(size)
+        buffer = self._arriving[message.rank, target]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
         if len(buffer) != size or message.offset + len(piece) > size:
             del self._arriving[message.rank, target]
