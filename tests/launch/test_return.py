@@ -105,9 +105,11 @@ def test_a_synchronous_fit_gives_the_same_bits(processes, undisturbed, victim):
     ids=["averaging", "downpour", "elastic"],
 )
 def test_other_plans_train_to_the_end(processes, exchange):
-    job, parts = _job(exchange, epochs=6)
+    # Workers that wait for nobody must not be through before one of them is lost.
+    epochs = 6 if exchange.synchronous else 150
+    job, parts = _job(exchange, epochs=epochs)
     _, history = _fit(job, parts, processes, victim=1, epoch=1)
-    assert len(history["loss"]) == 6
+    assert len(history["loss"]) == epochs
     assert history["loss"][-1] < 0.5 * history["loss"][0]
     assert processes[-1]._failures[1] == 1
 
