@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from keraunos.exchange.codecs.codec import Bytes
 from keraunos.exchange.codecs.feedback import Difference, ErrorFeedback
 from keraunos.exchange.codecs.registry import codec_named
 from keraunos.exchange.wire import Message, chunks
@@ -30,7 +31,8 @@ class Downlink:
         self._differences = differences
         self._held: dict[int, Difference] = {}
         self._feedback = None if self._codec is None or differences else ErrorFeedback(self._codec, length)
-        self._encoded: dict[int, tuple[int, list[bytes]]] = {}
+        self._encoded: dict[int, tuple[int, list[Bytes]]] = {}
+        self._buffers: dict[int, list[Bytes]] = {}
 
     def messages(self, message: Message, vector: Vector) -> Iterator[Message]:
         """The messages that carry `vector`; the codec's name is in the body where they are encoded."""
@@ -59,16 +61,19 @@ class Downlink:
             payloads = self._encode(key, vector)
             self._encoded[key] = (message.round, payloads)
         for (start, _), payload in zip(chunks(vector.size, vector.itemsize), payloads, strict=True):
-            yield replace(message, offset=start, body={**message.body, "coded": True}, payload=memoryview(payload))
+            yield replace(message, offset=start, body={**message.body, "coded": True}, payload=payload)
 
-    def _encode(self, key: int, vector: Vector) -> list[bytes]:
+    def _encode(self, key: int, vector: Vector) -> list[Bytes]:
+        """The chunks as they travel, in buffers that are used again: nobody asks for the round before the last."""
         assert self._codec is not None
         encoder = self._feedback or self._held[key]
-        made = []
-        for start, stop in chunks(vector.size, vector.itemsize):
-            buffer = self._codec.buffer(stop - start, vector.itemsize)
-            made.append(encoder.encode(vector[start:stop], buffer, start).tobytes())
-        return made
+        places = chunks(vector.size, vector.itemsize)
+        if key not in self._buffers:
+            self._buffers[key] = [self._codec.buffer(stop - start, vector.itemsize) for start, stop in places]
+        return [
+            encoder.encode(vector[start:stop], buffer, start)
+            for (start, stop), buffer in zip(places, self._buffers[key], strict=True)
+        ]
 
 
 def _plain(message: Message, vector: Vector) -> Iterator[Message]:
