@@ -27,7 +27,7 @@ def through_json(plan):
         ("hogwild", "updates", 5, "hogwild", "add", 0.25),
         ("bounded", "updates", 5, "bounded", "add", 0.25),
         ("elastic", "weights", 10, "asynchronous", "elastic", 1.0),
-        ("diloco", "updates", 100, "synchronous", "sgd(learning_rate=0.7, momentum=0.9, nesterov=True)", 1.0),
+        ("diloco", "updates", 100, "synchronous", "sgd(learning_rate=0.7, momentum=0.6, nesterov=True)", 1.0),
     ],
 )
 def test_presets(name, send, every, meet, rule, factor):
