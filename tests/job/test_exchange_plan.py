@@ -137,7 +137,8 @@ def test_gradients_may_be_accumulated_over_a_longer_round():
 
 
 def test_an_optimizer_object_becomes_its_configuration():
-    keras = pytest.importorskip("keras")
+    import keras
+
     optimizer = keras.optimizers.AdamW(keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5), weight_decay=0.02)
     optimizer.exclude_from_weight_decay(var_names=["bias"])
     plan = through_json(ExchangePlan("gradients", 1, "synchronous", optimizer))
@@ -147,7 +148,8 @@ def test_an_optimizer_object_becomes_its_configuration():
 
 
 def test_an_optimizer_that_excludes_variables_without_their_names_is_refused():
-    keras = pytest.importorskip("keras")
+    import keras
+
     optimizer = keras.optimizers.AdamW()
     optimizer.exclude_from_weight_decay(var_list=[keras.Variable(0.0)])
     with pytest.raises(PlanError, match=r"var_names"):
@@ -155,7 +157,8 @@ def test_an_optimizer_that_excludes_variables_without_their_names_is_refused():
 
 
 def test_an_optimizer_that_wraps_another_is_refused():
-    keras = pytest.importorskip("keras")
+    import keras
+
     optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
     with pytest.raises(PlanError, match=r"must be a single one"):
         ExchangePlan("gradients", 1, "synchronous", optimizer)

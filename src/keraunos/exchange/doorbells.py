@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from keraunos.exchange.shared_memory import SharedVector
@@ -89,11 +88,3 @@ class Doorbells:
     def is_asleep(self, rank: int) -> bool:
         """Whether a rank has stopped looking."""
         return bool(self._sleeping[self._places[rank], 0])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -41,7 +41,6 @@ class SliceHost:
         self._ports = ports
         self._stack = ExitStack()
         self._ended = threading.Event()
-        self._server: SliceServer | None = None
         self._bells: Doorbells | None = None
 
     def __enter__(self) -> Self:
@@ -82,7 +81,6 @@ class SliceHost:
         self._stack.callback(server.close)
         self._client.on(Kind.UPLOAD, lambda message: self._upload(server, last=bool(message.body.get("last"))))
         self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
-        self._server = server
         if thread:
             serving = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
             serving.start()

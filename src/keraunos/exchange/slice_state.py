@@ -177,8 +177,7 @@ class SliceState:
             # closing right now, in which case it is answered as a repetition.
             if not self._closing:
                 known.forget()
-        body = {"round": known.round, "members": sorted(self.members)}
-        actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round, body=body)))
+        actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round)))
         if message.body.get("wants_parameters"):
             # One that came back gets no further ahead than it would have as it was.
             known.wants_first = known.waiting

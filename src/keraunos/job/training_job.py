@@ -77,7 +77,7 @@ class TrainingJob:
     @property
     def needs_all_workers(self) -> bool:
         """Whether no worker can go on before all of them run, so that each needs a slot of its own at once."""
-        return self.exchange.meet in {"synchronous", "bounded"} or self.servers == "workers"
+        return self.exchange.waits or self.servers == "workers"
 
     def to_bytes(self) -> bytes:
         """One blob: the length of the JSON, the JSON, the model archive."""

@@ -74,7 +74,7 @@ class Rule(ABC):
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
         """This slice's part of the squared norm of what `apply` would apply."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} asks for the norm and does not say how it is computed")
 
     def state(self) -> list[npt.NDArray[np.float64] | npt.NDArray[Any]]:
         """What the rule remembers besides the parameters."""
