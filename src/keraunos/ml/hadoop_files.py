@@ -46,5 +46,13 @@ class HadoopFolder:
         finally:
             stream.close()
 
+    def head(self, name: str, length: int) -> bytes:
+        """The first bytes of a file, or all of a shorter one."""
+        stream = self._system.open(self._file(name))
+        try:
+            return bytes(stream.readNBytes(length))
+        finally:
+            stream.close()
+
     def _file(self, name: str) -> Any:
         return self._path_class(self._path, name)

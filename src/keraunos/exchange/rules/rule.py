@@ -29,7 +29,7 @@ class Sent:
     Gradients come as `len(denominators)` numerators of the slice's trainable size and the float state times rows;
     updates and weights come times rows, as one vector of the slice. `staleness` counts the contributions of others
     that were applied since the sender last got parameters. `squared_norm` is that of the sender's gradient (of its
-    update) over the whole vector, for rules that ask for it.
+    update) over the whole vector, for rules that ask for it. `rank` is the sender's, for rules that tell them apart.
     """
 
     values: Vector
@@ -37,6 +37,7 @@ class Sent:
     rows: int
     staleness: int = 0
     squared_norm: float | None = None
+    rank: int = -1
 
 
 class Rule(ABC):

@@ -1,0 +1,1 @@
+"""The old library's `core`: the session, the combiners and the partitioner. Runs on the driver."""

@@ -1,0 +1,165 @@
+"""Images and labels in idx files, the format of MNIST, on any file system that Hadoop knows.
+
+`IdxFolder` runs on the driver; what parses a file and cuts it runs on executors, so that the rows of a large file never
+pass through the driver.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.errors import DataError, JobError
+from keraunos.ml.hadoop_files import HadoopFolder
+
+Bytes = npt.NDArray[np.uint8]
+
+PARTS = ("train", "t10k")
+
+# Where people put them, and the names that they go by: images are idx3, also where their name says idx1.
+_FOLDERS = ("", "mnist/", "MNIST_data/")
+_NAMES = ("-idx3-ubyte", "-idx1-ubyte", ".idx3-ubyte", ".idx1-ubyte")
+_PACKED = ("", ".gz")
+
+_GZIP = b"\x1f\x8b"
+_UNSIGNED_BYTE = 8
+_HEAD_BYTES = 4096
+# Rows that travel together: few enough that partitions come out even, enough that a shuffle moves few objects.
+_BLOCK_ROWS = 64
+
+
+@dataclass(frozen=True)
+class IdxPair:
+    """The images and the labels of one part of a data set, as paths, and how many there are."""
+
+    images: str
+    labels: str
+    rows: int
+
+
+class IdxFolder:
+    """A folder with the four files of MNIST, plain or gzipped, under any Hadoop path."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self._path = path.rstrip("/") or "/"
+        self._folder = HadoopFolder(spark, self._path)
+
+    def pair(self, part: str) -> IdxPair:
+        """The files of `train` or `t10k`; a missing or damaged file is an error that says what to do."""
+        names = [self._find(part, kind) for kind in ("images", "labels")]
+        (images, *_), (labels, *_) = (
+            self._shape(name, kind) for name, kind in zip(names, ("images", "labels"), strict=True)
+        )
+        if images != labels:
+            raise DataError(
+                f"The files {names[0]!r} and {names[1]!r} in {self._path!r} must have a label for each image. "
+                f"Received: {images} images and {labels} labels."
+            )
+        return IdxPair(self._full(names[0]), self._full(names[1]), images)
+
+    def arrays(self, part: str) -> tuple[Bytes, Bytes]:
+        """The images, one a row, and the labels of a part, on the driver."""
+        names = [self._find(part, kind) for kind in ("images", "labels")]
+        images, labels = (parse(self._folder.read(name), name) for name in names)
+        return images.reshape(len(images), -1), labels
+
+    def _find(self, part: str, kind: str) -> str:
+        names = [f"{folder}{part}-{kind}{name}{packed}" for folder in _FOLDERS for name in _NAMES for packed in _PACKED]
+        found = next((name for name in names if self._folder.has(name)), None)
+        if found is None:
+            raise JobError(
+                f"The {kind} of MNIST's {part!r} part are missing. Expected: '{part}-{kind}-idx1-ubyte' or "
+                f"'{part}-{kind}-idx3-ubyte', plain or .gz, in {self._path!r} or its folder 'mnist'. Received: no such "
+                f"file. Put the four files there, as in `hadoop fs -put MNIST_data/* {self._path}`, or copy them where "
+                "the path is a local one; to read them from elsewhere, set spark.hdfs.dir to that folder, in "
+                "spark-defaults.conf or with --conf, as a path or as a URL such as file:///home/me/MNIST_data."
+            )
+        return found
+
+    def _shape(self, name: str, kind: str) -> tuple[int, ...]:
+        shape, _ = _header(_unpacked(self._folder.head(name, _HEAD_BYTES), most=_HEAD_BYTES), name)
+        expected = 3 if kind == "images" else 1
+        if len(shape) != expected:
+            raise DataError(
+                f"The file {name!r} in {self._path!r} must hold {kind}, an array of {expected} dimension(s). "
+                f"Received: one of {len(shape)}."
+            )
+        return shape
+
+    def _full(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}"
+
+
+def blocks(context: Any, pair: IdxPair, partitions: int) -> Any:
+    """An RDD of (number, (images, labels)), a few rows each, spread evenly over the partitions."""
+    images = context.binaryFiles(pair.images).flatMap(cut)
+    labels = context.binaryFiles(pair.labels).flatMap(cut)
+    return images.join(labels, numPartitions=partitions)
+
+
+def rows(block: tuple[int, tuple[Bytes, Bytes]], classes: int = 10) -> Iterator[tuple[Any, Any]]:
+    """A block's rows as a model takes them: pixels from 0 to 1, and the label as a vector with a single 1."""
+    _, (images, labels) = block
+    return zip(pixels(images), one_hot(labels, classes), strict=True)
+
+
+def pixels(images: Bytes) -> npt.NDArray[np.float32]:
+    """Images as rows of numbers from 0 to 1."""
+    return images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
+
+
+def one_hot(labels: Bytes, classes: int = 10) -> npt.NDArray[np.float32]:
+    """Labels as rows that are 1 at the label and 0 elsewhere."""
+    if labels.size and labels.max() >= classes:
+        raise DataError(f"A label must be a number from 0 to {classes - 1}. Received: {int(labels.max())}.")
+    return np.eye(classes, dtype=np.float32)[labels]
+
+
+def cut(file: tuple[str, bytes]) -> Iterator[tuple[int, Bytes]]:
+    """A file's rows in numbered blocks."""
+    name, content = file
+    array = parse(content, name)
+    for number, start in enumerate(range(0, len(array), _BLOCK_ROWS)):
+        # A copy, so that what is sent on is the block and not the file behind it.
+        yield number, array[start : start + _BLOCK_ROWS].copy()
+
+
+def parse(content: bytes, name: str) -> Bytes:
+    """The array in an idx file of unsigned bytes, which may be gzipped."""
+    plain = _unpacked(content)
+    shape, start = _header(plain, name)
+    expected = int(np.prod(shape, dtype=np.int64))
+    if len(plain) - start != expected:
+        raise DataError(
+            f"The file {name!r} must hold {expected} bytes after its header, as that says. Received: "
+            f"{len(plain) - start}. Copy the file again."
+        )
+    return np.frombuffer(plain, np.uint8, offset=start).reshape(shape)
+
+
+def _header(plain: bytes, name: str) -> tuple[tuple[int, ...], int]:
+    """The shape that a file says it has, and where its data begin."""
+    dimensions = plain[3] if len(plain) > 3 else 0
+    start = 4 + 4 * dimensions
+    if plain[:2] != b"\0\0" or not dimensions or plain[2] != _UNSIGNED_BYTE or len(plain) < start:
+        raise DataError(
+            f"The file {name!r} must be an idx file of unsigned bytes, plain or gzipped. Received: a file that begins "
+            f"with {plain[:4]!r}."
+        )
+    return struct.unpack(f">{dimensions}I", plain[4:start]), start
+
+
+def _unpacked(content: bytes, most: int = 0) -> bytes:
+    """The content, unzipped where it is zipped; of the head of a file the first `most` bytes."""
+    if content[:2] != _GZIP:
+        return content
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content, most)
+    except zlib.error as error:
+        raise DataError(f"A gzipped file must be whole. Received: {error}. Copy the file again.") from error
