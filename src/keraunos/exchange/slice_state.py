@@ -114,7 +114,7 @@ class SliceState:
         self.ranks: frozenset[int] = frozenset()
         self.dropped = 0
         self.applied = 0
-        self._closing = False
+        self._closing: tuple[int, ...] = ()
         self._alone = alone
         self._buffer_of = buffer_of
         self._decode = decode
@@ -221,6 +221,7 @@ class SliceState:
             denominators,
             int(message.body["rows"]),
             squared_norm=None if norm is None else float(norm),
+            rank=message.rank,
         )
 
     def _place(self, message: Message, buffer: Vector) -> int:
@@ -269,11 +270,12 @@ class SliceState:
             norm = self.rule.squared_norm(sent)
         if self._alone:
             return self._close(norm)
-        self._closing = True
+        self._closing = tuple(sorted(self.ranks))
         return [PartialNorm(self._open_round(), norm)]
 
     def _contributions(self) -> list[Sent]:
-        found = [self.members[rank].sent for rank in sorted(self.ranks)]
+        # One that leaves while its round is closing has its part in the norm, so it stays in what is applied.
+        found = [self.members[rank].sent for rank in self._closing or sorted(self.ranks)]
         return [each for each in found if each is not None]
 
     def _close(self, squared_norm: float | None) -> list[Action]:
@@ -281,7 +283,7 @@ class SliceState:
         if sent:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
-        self._closing = False
+        self._closing = ()
         self.applied += len(sent)
         replies: list[Action] = []
         for rank in sorted(self.ranks):
