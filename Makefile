@@ -14,7 +14,7 @@ PYTEST := -m pytest
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
 
 # The oldest environment has no TensorFlow; its pyspark leaves the sockets of `collect` to the garbage collector.
-OLDEST_WITHOUT := --ignore tests/learners/test_keras_tensorflow.py --ignore tests/convergence/test_engine_tensorflow.py \
+OLDEST_WITHOUT := --ignore tests/learners/test_keras_tensorflow.py --ignore tests/convergence/test_engine_tensorflow.py --ignore tests/compat \
 	--deselect tests/integration/test_backends.py::test_workers_on_tensorflow_for_a_driver_on_jax
 OLDEST_WARNS := -W "ignore:unclosed <socket:ResourceWarning" -W "ignore::pytest.PytestUnraisableExceptionWarning"
 
@@ -56,7 +56,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	@$$(scripts/python.sh) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
-	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[jax,tensorflow]' --group dev
+	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[jax,tensorflow,tensorflow1]' --group dev
 	@touch $@
 
 $(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
