@@ -1,20 +1,24 @@
 """Real Keras callbacks, run on the driver at the ends of epochs. Runs on the driver.
 
 Callbacks see a model of the driver's: its weights are set to the trained ones before each hook that may read them,
-and a `stop_training` or a learning rate that a callback sets on it is told to the workers.
+and a `stop_training` or a learning rate that a callback sets on it is told to the workers. Keras is imported only
+where there are callbacks: a job that needs none may run where Keras must not be touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
+import numpy.typing as npt
 
 from keraunos.errors import JobError
-from keraunos.learners.keras_variables import learning_rate_variable, write_vector
-from keraunos.parameters import Vector
+from keraunos.launch.hooks import Hooks, Lap
+from keraunos.learners.home_model import HomeModel
+
+if TYPE_CHECKING:
+    from keraunos.learners.keras_home import KerasHome
 
 _BATCH_HOOKS = tuple(
     f"on_{prefix}batch_{moment}" for prefix in ("", "train_", "test_", "predict_") for moment in ("begin", "end")
@@ -23,6 +27,10 @@ _BATCH_HOOKS = tuple(
 
 def check_callbacks(callbacks: Sequence[Any]) -> None:
     """Refuse what would not work here, by name: batches end on the workers, where callbacks do not run."""
+    if not callbacks:
+        return
+    import keras
+
     for callback in callbacks:
         name = type(callback).__name__
         if not isinstance(callback, keras.callbacks.Callback):
@@ -41,48 +49,68 @@ def check_callbacks(callbacks: Sequence[Any]) -> None:
             )
 
 
-class DriverCallbacks:
-    """The callbacks of one fit and the model they see."""
+class KerasCallbacks(Hooks):
+    """The Keras callbacks of one fit, as hooks. They are asked after all other hooks."""
 
-    def __init__(self, model: Any, callbacks: Sequence[Any], *, epochs: int) -> None:
-        self.model = model
-        self._list = keras.callbacks.CallbackList(
-            list(callbacks), add_history=False, add_progbar=False, model=model, epochs=epochs, verbose=0, steps=None
-        )
-        self._any = bool(callbacks)
+    def __init__(self, callbacks: Sequence[Any], *, epochs: int) -> None:
+        self._callbacks = list(callbacks)
+        self._epochs = epochs
+        self._logs: dict[str, float] = {}
 
-    def __bool__(self) -> bool:
-        return self._any
-
-    @property
-    def learning_rate(self) -> float | None:
-        """The learning rate the callbacks left on the model; `None` where a schedule decides."""
-        variable = learning_rate_variable(self.model)
-        return None if variable is None else float(np.asarray(variable.value))
-
-    def begin(self) -> None:
+    def begin(self, home: HomeModel) -> None:
         """Training and its first epoch begin."""
-        self.model.stop_training = False
+        import keras
+
+        self._home = _keras_home(home)
+        self._list = keras.callbacks.CallbackList(
+            self._callbacks,
+            add_history=False,
+            add_progbar=False,
+            model=self._home.model,
+            epochs=self._epochs,
+            verbose=0,
+            steps=None,
+        )
+        self._home.model.stop_training = False
         self._list.on_train_begin()
         self._list.on_epoch_begin(0)
 
-    def end_epoch(self, epoch: int, parameters: Vector | None, logs: Mapping[str, float]) -> bool:
-        """An epoch ended; whether training is to stop now."""
-        if parameters is not None:
-            write_vector(self.model, parameters)
-        self._list.on_epoch_end(epoch, dict(logs))
-        return bool(self.model.stop_training)
+    def end_lap(self, lap: Lap) -> bool:
+        """Where an epoch ends, or training ends within one, the epoch's hooks run; whether one asked to stop."""
+        if not lap.ends_epoch and not lap.last:
+            return False
+        self._home.write(lap.parameters())
+        self._logs = dict(lap.epoch_logs)
+        self._list.on_epoch_end(lap.epoch, dict(self._logs))
+        stop = bool(self._home.model.stop_training)
+        if not stop and not lap.last:
+            self._list.on_epoch_begin(lap.epoch + 1)
+        return stop
 
-    def begin_epoch(self, epoch: int) -> None:
-        """The next epoch begins."""
-        self._list.on_epoch_begin(epoch)
+    def on_losses(
+        self, rank: int, first_step: int, losses: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+    ) -> None:
+        """Callbacks know no single steps."""
 
-    def end(self, logs: Mapping[str, float]) -> None:
+    def end(self) -> None:
         """Training ended; a callback may still restore earlier weights."""
-        self._list.on_train_end(dict(logs))
+        self._list.on_train_end(self._logs)
+
+
+def _keras_home(home: HomeModel) -> KerasHome:
+    from keraunos.learners.keras_home import KerasHome
+
+    if not isinstance(home, KerasHome):
+        raise JobError(
+            "`callbacks` must be left out for a model that is not a Keras model. Received: callbacks for "
+            f"{type(home).__name__}. Use `hooks`."
+        )
+    return home
 
 
 def _batch_hooks_in_use(callback: Any) -> list[str]:
+    import keras
+
     kind = type(callback)
     if kind is keras.callbacks.ModelCheckpoint and callback.save_freq == "epoch":
         return []

@@ -14,16 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, ModelError, WorkerError
+from keraunos.errors import ClusterError, DataError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import DriverCallbacks
-from keraunos.learners.keras_archive import from_archive, to_archive
-from keraunos.learners.keras_variables import layout_of, read_vector, write_vector
-from keraunos.learners.metric_states import MetricReader, check_mergeable
+from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.hooks import Hooks, Lap
+from keraunos.learners.home_model import HomeModel, MetricStates
+from keraunos.learners.registry import load_home
+from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
@@ -69,22 +72,15 @@ class _Epoch:
 
 
 class Fit:
-    """The driver's side of one fit while it is open: a server, the callbacks, and the model they see."""
+    """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
 
     def __init__(
-        self,
-        job: TrainingJob,
-        model: Any,
-        server: Server,
-        callbacks: DriverCallbacks,
-        custom_objects: Mapping[str, Any] | None,
-        verbose: int | str,
+        self, job: TrainingJob, home: HomeModel, server: Server, hooks: Sequence[Hooks], verbose: int | str
     ) -> None:
         self._job = job
-        self._model = model
+        self._home = home
         self._server = server
-        self._callbacks = callbacks
-        self._custom_objects = custom_objects
+        self._hooks = hooks
         self._verbose = verbose
 
     @classmethod
@@ -96,29 +92,31 @@ class Fit:
         host: str = "127.0.0.1",
         custom_objects: Mapping[str, Any] | None = None,
         callbacks: Sequence[Any] = (),
+        hooks: Sequence[Hooks] = (),
         verbose: int | str = "auto",
     ) -> Iterator[Fit]:
-        """Read the model and refuse metrics that cannot be merged, start the server, let the callbacks begin."""
-        model = from_archive(job.model.archive, custom_objects)
-        check_mergeable(model)
+        """Read the model and refuse what it cannot do, start the server, let the hooks begin."""
+        home = load_home(job.model, custom_objects)
+        home.check(job)
         if job.schedule.learning_rate is not None:
-            model.optimizer.learning_rate = job.schedule.learning_rate
-        _check_constraints(job, model)
-        hooks = DriverCallbacks(model, callbacks, epochs=job.schedule.epochs)
+            home.learning_rate = job.schedule.learning_rate
+        # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
+        asked = [*hooks, *([KerasCallbacks(callbacks, epochs=job.schedule.epochs)] if callbacks else [])]
         with Server(
             job.exchange,
             job.workers,
-            layout_of(model),
-            read_vector(model),
+            home.layout,
+            home.read(),
             servers=job.servers,
             host=host,
             ports=job.ports,
             job=job.to_bytes(),
             backend=job.model.backend,
         ) as server:
-            hooks.begin()
-            server.tell_at_start({"learning_rate": hooks.learning_rate, "parameters_each_epoch": bool(hooks)})
-            yield cls(job, model, server, hooks, custom_objects, verbose)
+            for each in asked:
+                each.begin(home)
+            server.tell_at_start({"learning_rate": home.learning_rate, "parameters_each_epoch": bool(asked)})
+            yield cls(job, home, server, asked, verbose)
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -144,13 +142,13 @@ class Fit:
 
     def follow(self, workers: Workers) -> TrainingResult:
         """Follow the workers until the model is home; whatever ends this early tells them to stop."""
-        follower = _Follower(self._job, self._model, self._server, workers, self._callbacks, verbose=self._verbose)
+        follower = _Follower(self._job, self._home, self._server, workers, self._hooks, verbose=self._verbose)
         try:
             history = follower.run()
         except BaseException as error:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
-        return TrainingResult(to_archive(self._model, self._custom_objects), history)
+        return TrainingResult(self._home.to_archive(), history)
 
 
 class _Follower:
@@ -159,19 +157,19 @@ class _Follower:
     def __init__(
         self,
         job: TrainingJob,
-        model: Any,
+        home: HomeModel,
         server: Server,
         workers: Workers,
-        callbacks: DriverCallbacks,
+        hooks: Sequence[Hooks],
         *,
         verbose: int | str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
-        self._model = model
+        self._home = home
         self._server = server
         self._workers = workers
-        self._callbacks = callbacks
+        self._hooks = hooks
         self._verbose = verbose
         self._clock = clock
         self._joined: dict[int, str] = {}
@@ -182,7 +180,7 @@ class _Follower:
         self._rows_done: dict[int, int] = {}
         self._epochs: dict[int, _Epoch] = {}
         self._history: list[dict[str, float]] = []
-        self._reader: MetricReader | None = None
+        self._reader: MetricStates | None = None
         self._progress: Progress | None = None
         self._last = False
         self._show_next = 0.0
@@ -197,10 +195,11 @@ class _Follower:
                 self._server.start(self._ready)
             while len(self._left | self._done) < self._job.workers:
                 self._handle(self._next())
-            write_vector(self._model, self._server.parameters(self._workers.check, last=True))
+            self._home.write(self._server.parameters(self._workers.check, last=True))
             self._server.release()
             self._see_off()
-        self._callbacks.end(self._history[-1] if self._history else {})
+        for each in self._hooks:
+            each.end()
         return History(self._history)
 
     def _see_off(self) -> None:
@@ -333,7 +332,7 @@ class _Follower:
             )
         spec = BatchSpec.from_json(event.body["spec"])
         if self._reader is None:
-            self._reader = MetricReader(self._model, spec)
+            self._reader = self._home.metric_states(spec)
         first = next(iter(self._ready.values()), None)
         if first is not None and first["spec"] != event.body["spec"]:
             raise DataError(
@@ -386,14 +385,20 @@ class _Follower:
         if self._progress is not None:
             self._progress.update(sum(self._rows_done.values()), number, logs)
             self._progress.epoch_end(number, logs)
-        stop = self._callbacks.end_epoch(
-            number, self._server.parameters(self._workers.check) if self._callbacks else None, logs
-        )
-        self._last = stop or number + 1 == self._job.schedule.epochs
-        if not self._last:
-            self._callbacks.begin_epoch(number + 1)
-        self._server.go(number, learning_rate=self._callbacks.learning_rate, last=self._last)
+        self._last = self._ask(number, logs)
+        self._server.go(number, learning_rate=self._home.learning_rate, last=self._last)
         self._close_epochs()
+
+    def _ask(self, number: int, logs: dict[str, float]) -> bool:
+        """Tell the hooks that an epoch ended; whether it was the last."""
+        last = number + 1 == self._job.schedule.epochs
+        for each in self._hooks:
+            lap = Lap(number, 0, ends_epoch=True, logs=logs, epoch_logs=logs, last=last, parameters=self._parameters)
+            last |= each.end_lap(lap)
+        return last
+
+    def _parameters(self) -> Vector:
+        return np.array(self._server.parameters(self._workers.check))
 
     def _add(self, epoch: _Epoch, state: list[Any]) -> None:
         """Take a state in; one merged state stands for all before it, so that long epochs cost no more."""
@@ -413,17 +418,3 @@ class _Follower:
         if due and self._progress is not None and self._reader is not None:
             self._show_next = self._clock() + _SHOW_SECONDS
             self._progress.update(sum(self._rows_done.values()), number, self._reader.read(epoch.states))
-
-
-def _check_constraints(job: TrainingJob, model: Any) -> None:
-    """Refuse what a server's optimizer, which knows vectors and no layers, would leave undone."""
-    plan = job.exchange
-    if plan.send != "gradients" or plan.applies_on_workers:
-        return
-    constrained = [variable.path for variable in model.trainable_variables if variable.constraint is not None]
-    if constrained:
-        raise ModelError(
-            f"The model constrains {', '.join(map(repr, constrained))}, which the rule {str(plan.rule)!r} on the "
-            "server cannot do. Use rule='own', with which each worker's optimizer applies the gradients, or "
-            "send='updates'."
-        )

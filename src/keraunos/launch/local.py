@@ -24,6 +24,7 @@ from keraunos.errors import DataError, JobError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.hooks import Hooks
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped
 
@@ -34,6 +35,7 @@ def fit(
     *,
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
+    hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
     threads: int = 1,
     max_failures: int = 1,
@@ -49,7 +51,7 @@ def fit(
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
     with (
-        Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
+        Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose) as opened,
         WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
     ):
         return opened.follow(workers)

@@ -31,6 +31,7 @@ from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
+from keraunos.launch.hooks import Hooks
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ def fit(
     *,
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
+    hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
 ) -> TrainingResult:
     """Train on Spark, in as many tasks as the job has workers, and bring the model home."""
@@ -57,7 +59,9 @@ def fit(
     slots = min(job.workers + servers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
-        Fit.open(job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
+        Fit.open(
+            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose
+        ) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
         task = functools.partial(train_partition, opened.connection, place, custom_objects)

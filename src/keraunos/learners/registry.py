@@ -1,4 +1,4 @@
-"""The learner for a model source. Runs on workers, and on the driver where it predicts."""
+"""The learner for a model source, and the driver's copy of it. Learners run on workers, and where a model predicts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from keraunos.errors import JobError
 from keraunos.job.training_job import ModelSource
+from keraunos.learners.home_model import HomeModel
 from keraunos.learners.learner import Learner
 
 _LEARNERS = {
@@ -31,6 +32,17 @@ def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None =
     archive = importlib.import_module("keraunos.learners.keras_archive")
     learner: Learner = getattr(module, class_name)(archive.from_archive(source.archive, custom_objects))
     return learner
+
+
+def load_home(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> HomeModel:
+    """The driver's copy of the model in `source`; Keras is imported for its own models only."""
+    if source.format == "tensorflow_graph":
+        from keraunos.learners.graph_home import GraphHome
+
+        return GraphHome(source.archive)
+    from keraunos.learners.keras_home import KerasHome
+
+    return KerasHome(source.archive, custom_objects)
 
 
 def use_backend(backend: str) -> None:

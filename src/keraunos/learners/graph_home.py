@@ -1,0 +1,94 @@
+"""The driver's copy of a TensorFlow graph: its archive, with parameters that can be replaced. Runs on the driver.
+
+TensorFlow is not needed, and not imported: a vector is spliced into the archive as bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.batch import BatchSpec
+from keraunos.errors import ModelError
+from keraunos.job.training_job import TrainingJob
+from keraunos.learners.graph_archive import GraphArchive
+from keraunos.learners.home_model import HomeModel, MetricStates, State
+from keraunos.parameters import Vector
+
+
+class GraphHome(HomeModel):
+    """A graph's archive and the vector that is to be in it."""
+
+    def __init__(self, archive: bytes) -> None:
+        self._archive = GraphArchive.from_bytes(archive)
+        self.layout = self._archive.layout
+        self._vector = np.array(self._archive.vector())
+
+    def check(self, job: TrainingJob) -> None:
+        """Refuse a learning rate: the graph's optimizer, or the plan's rule, has its own."""
+        if job.schedule.learning_rate is not None:
+            raise ModelError(
+                "`learningRate` must be left out for a TensorFlow graph, whose optimizer has its own rate. Received: "
+                f"{job.schedule.learning_rate!r}. Set it in the graph, or in the rule of the exchange plan."
+            )
+
+    def read(self) -> Vector:
+        """The parameters as one vector."""
+        return np.array(self._vector)
+
+    def write(self, vector: Vector) -> None:
+        """Set the parameters from one vector."""
+        if vector.shape != (self.layout.size,):
+            raise ModelError(
+                f"The vector for the graph must have {self.layout.size} elements. Received: shape {vector.shape}."
+            )
+        np.copyto(self._vector, vector)
+
+    def to_archive(self) -> bytes:
+        """The graph with the parameters as they are now."""
+        return self._archive.with_vector(self._vector).to_bytes()
+
+    def metric_states(self, spec: BatchSpec) -> MetricStates:
+        """What reads the means over rows that the graph's learner gives."""
+        return RowMeans(("loss", *self._archive.metrics))
+
+    @property
+    def learning_rate(self) -> float | None:
+        """Not for the driver to say."""
+        return None
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        raise ModelError(
+            "The learning rate of a TensorFlow graph cannot be set while it trains. Expected: a rate, or a schedule, "
+            f"in the graph or in the rule of the exchange plan. Received: {value!r}."
+        )
+
+
+class RowMeans:
+    """Means over rows, as one array a state: for each name the sum of value times rows, and the rows."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+
+    def merge(self, states: Sequence[State]) -> list[npt.NDArray[np.float64]]:
+        """The sum of all states."""
+        total = np.zeros(2 * len(self._names))
+        for state in states:
+            for array in state:
+                total += np.asarray(array, np.float64)
+        return [total]
+
+    def read(self, states: Sequence[State]) -> dict[str, float]:
+        """The means by name; one over no rows at all is not a number."""
+        if not states:
+            return {}
+        (total,) = self.merge(states)
+        sums, rows = total[0::2].tolist(), total[1::2].tolist()
+        return {
+            name: value / count if count else math.nan
+            for name, value, count in zip(self._names, sums, rows, strict=True)
+        }

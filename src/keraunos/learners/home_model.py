@@ -1,0 +1,66 @@
+"""The driver's copy of a model, whatever framework runs it on the workers. Runs on the driver.
+
+Following a fit needs little of a model: its parameters as one vector, an archive to give back, the results of merged
+metric states, and a learning rate where one can be set. A model's format decides who gives that
+(`learners.registry.load_home`); none of it steps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.batch import BatchSpec
+from keraunos.job.training_job import TrainingJob
+from keraunos.parameters import Layout, Vector
+
+State = Sequence[npt.NDArray[Any]]
+
+
+class MetricStates(Protocol):
+    """How the metrics' states of several workers come together, and what they amount to."""
+
+    def merge(self, states: Sequence[State]) -> list[npt.NDArray[np.float64]]:
+        """One state that stands for all of them."""
+
+    def read(self, states: Sequence[State]) -> dict[str, float]:
+        """The results of all states together by their names, the loss first."""
+
+
+class HomeModel(ABC):
+    """A model on the driver, with its parameters in one flat vector described by `layout`. One thread uses it."""
+
+    layout: Layout
+
+    @abstractmethod
+    def check(self, job: TrainingJob) -> None:
+        """Refuse a job that cannot train this model as it asks to."""
+
+    @abstractmethod
+    def read(self) -> Vector:
+        """The parameters as one vector of the caller's own."""
+
+    @abstractmethod
+    def write(self, vector: Vector) -> None:
+        """Set the parameters from one vector, which is not kept."""
+
+    @abstractmethod
+    def to_archive(self) -> bytes:
+        """The model as it is now, in the format that it came in."""
+
+    @abstractmethod
+    def metric_states(self, spec: BatchSpec) -> MetricStates:
+        """What reads the states that workers send, for batches that follow `spec`."""
+
+    @property
+    @abstractmethod
+    def learning_rate(self) -> float | None:
+        """The rate that workers are told to step with; `None` where it is not for the driver to say."""
+
+    @learning_rate.setter
+    @abstractmethod
+    def learning_rate(self, value: float) -> None: ...
