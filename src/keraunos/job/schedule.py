@@ -11,7 +11,16 @@ from keraunos.errors import JobError
 
 @dataclass(frozen=True)
 class Schedule:
-    """`batch_size` is rows per worker per step; `class_weight` maps a class to the factor on its rows' weights."""
+    """How long a job trains and what a step is.
+
+    Attributes:
+        batch_size: rows per worker per step.
+        class_weight: the factor on the weights of a class's rows, by class.
+        lap: after how many steps the workers meet the driver, besides at each epoch's end; `None` for only there.
+            Validation rows are evaluated at the end of every lap, and a round ends with it, however long rounds are.
+        steps: how many steps there are in all, instead of `epochs`: the last epoch may be cut short. Where workers
+            do not wait for each other, each takes that many.
+    """
 
     epochs: int = 1
     batch_size: int = 32
@@ -20,10 +29,14 @@ class Schedule:
     validation_split: float = 0.0
     learning_rate: float | None = None
     class_weight: Mapping[int, float] = field(default_factory=dict)
+    lap: int | None = None
+    steps: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "lap", "steps"):
             value = getattr(self, name)
+            if value is None and name in {"lap", "steps"}:
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise JobError(f"`{_camel(name)}` must be a whole number of at least 1. Received: {value!r}.")
         if not 0.0 <= self.validation_split < 1.0:
