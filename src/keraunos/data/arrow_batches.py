@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from keraunos.batch import Array, Arrays
 from keraunos.data.arrow_nulls import null_rows
-from keraunos.data.arrow_types import check_type, is_list, is_vector
+from keraunos.data.arrow_types import check_type, is_list, is_tensor, is_vector
 from keraunos.data.sparse_rows import Block, Positions, SparseRows, as_dense
 from keraunos.errors import ColumnError, DataError
 from keraunos.job.columns import Slot
@@ -95,7 +95,8 @@ class ArrowReader:
         return stacked
 
     def _scalar(self, name: str, array: Any) -> Array:
-        block = None if is_list(array.type) or is_vector(array.type) else self._column(name, array)
+        single = not (is_list(array.type) or is_vector(array.type) or is_tensor(array.type))
+        block = self._column(name, array) if single else None
         if block is None or isinstance(block, SparseRows):
             raise ColumnError(
                 f"Column {name!r} is one of a list of columns, which must hold single numbers. "
@@ -112,6 +113,8 @@ class ArrowReader:
     def _column(self, name: str, array: Any) -> Block:
         if is_vector(array.type):
             return self._vector(name, array)
+        if is_tensor(array.type):
+            return self._tensor(name, array)
         shape = [len(array)]
         flat = array
         while is_list(flat.type):
@@ -121,6 +124,13 @@ class ArrowReader:
         if len(array):
             self._shapes[name] = tuple(shape[1:])
         return self._numbers(flat).reshape(shape)
+
+    def _tensor(self, name: str, array: Any) -> Array:
+        shape = tuple(array.type.shape)
+        expected = self._shapes.setdefault(name, shape)
+        if shape != expected:
+            raise self._ragged(name, array, 0, f"shape {expected}", f"shape {shape}")
+        return self._in_floatx(array.to_numpy_ndarray())
 
     def _one_length(self, name: str, array: Any, lengths: Array, depth: int) -> int:
         known = self._shapes.get(name)
@@ -184,7 +194,9 @@ class ArrowReader:
     def _numbers(self, flat: Any) -> Array:
         if pa.types.is_decimal(flat.type):
             flat = pc.cast(flat, pa.float64())
-        values: Array = flat.to_numpy(zero_copy_only=False)
+        return self._in_floatx(flat.to_numpy(zero_copy_only=False))
+
+    def _in_floatx(self, values: Array) -> Array:
         if values.dtype != np.float64:
             return values
         with np.errstate(over="ignore"):

@@ -22,9 +22,14 @@ def is_vector(arrow_type: Any) -> bool:
     return bool(pa.types.is_struct(arrow_type)) and {field.name for field in arrow_type} == _VECTOR_FIELDS
 
 
+def is_tensor(arrow_type: Any) -> bool:
+    """Whether every value is an array of one shape, which the type tells: how records of RDDs come."""
+    return isinstance(arrow_type, pa.FixedShapeTensorType)
+
+
 def check_type(name: str, arrow_type: Any) -> None:
     """Refuse a column of a type that no model input takes."""
-    leaf = arrow_type
+    leaf = arrow_type.value_type if is_tensor(arrow_type) else arrow_type
     while is_list(leaf):
         leaf = leaf.value_type
     is_number = pa.types.is_integer(leaf) or pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)

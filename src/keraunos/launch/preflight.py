@@ -67,6 +67,15 @@ def survey(context: Any, job: TrainingJob) -> Cluster:
     )
 
 
+def check_partitions(partitions: int, job: TrainingJob) -> None:
+    """Refuse an RDD that cannot give each worker a partition without a shuffle, which only its owner may order."""
+    if partitions < job.workers:
+        raise JobError(
+            f"numWorkers={job.workers} needs an RDD with at least as many partitions. Received: {partitions} "
+            f"partition(s). Call repartition({job.workers}) on the RDD, or lower numWorkers to {max(1, partitions)}."
+        )
+
+
 def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
     servers = job.servers if isinstance(job.servers, int) else 0
     needed = servers + (job.workers if job.needs_all_workers else 1)

@@ -1,7 +1,8 @@
 """Training on Spark: one job, one task a worker. Runs on the driver.
 
-The DataFrame goes to the workers as Arrow record batches through `mapInArrow`; the one Spark job runs in a thread
-of its own under a tag of its own, so that it can be cancelled without touching anything else.
+A DataFrame goes to the workers as Arrow record batches through `mapInArrow`, an RDD as the records it holds through
+`mapPartitions`; the one Spark job runs in a thread of its own under a tag of its own, so that it can be cancelled
+without touching anything else.
 """
 
 from __future__ import annotations
@@ -20,19 +21,18 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from pyspark import InheritableThread
+from pyspark import RDD, InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import UserDefinedType
 
-from keraunos.errors import ClusterError, WorkerError
+from keraunos.errors import ClusterError, JobError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
-from keraunos.launch.hooks import Hooks
-from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition
+from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 
 logger = logging.getLogger(__name__)
 
@@ -41,40 +41,41 @@ _environment_lock = threading.RLock()
 
 def fit(
     job: TrainingJob,
-    dataframe: DataFrame,
+    data: DataFrame | RDD[Any],
     *,
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
-    hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
 ) -> TrainingResult:
-    """Train on Spark, in as many tasks as the job has workers, and bring the model home."""
+    """Train on Spark, in as many tasks as the job has workers, and bring the model home.
+
+    `data` is a DataFrame with the job's columns, or an RDD of records that have an entry for each of them (see
+    `keraunos.data.records`). An RDD is computed once and never shuffled.
+    """
     check_callbacks(callbacks)
-    spark = dataframe.sparkSession
-    context = spark.sparkContext
+    context = _context_of(data)
     cluster = preflight.survey(context, job)
+    if isinstance(data, RDD):
+        preflight.check_partitions(data.getNumPartitions(), job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
     servers = job.servers if isinstance(job.servers, int) else 0
     slots = min(job.workers + servers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
-        Fit.open(
-            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose
-        ) as opened,
+        Fit.open(job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
-        task = functools.partial(train_partition, opened.connection, place, custom_objects)
-        with worker_environment(spark, job.model.backend, fresh=cluster.has_devices):
-            results = _one_partition_a_worker(dataframe, job).mapInArrow(task, RESULT_SCHEMA)
-            # Made in here, too: Spark notes the workers' environment when a function is wrapped.
+        with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
+            # Made in here: Spark notes the workers' environment when a function is wrapped.
+            train = _training(data, job, opened.connection, place, custom_objects)
             slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
-        with SparkJobs(spark, job.workers, servers) as jobs:
+        with SparkJobs(context, job.workers, servers) as jobs:
             if slices is not None:
                 # Their slots first: workers that took them all would wait for servers that cannot start.
                 jobs.run(slices.count)
                 opened.await_servers(jobs)
-            jobs.run(results.collect)
+            jobs.run(train)
             return opened.follow(jobs)
 
 
@@ -84,13 +85,13 @@ def total_slots(spark: SparkSession) -> int:
 
 
 @contextmanager
-def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False) -> Iterator[None]:
+def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fresh: bool = False) -> Iterator[None]:
     """Python functions that Spark wraps in here run in workers that are set up for `backend`.
 
     Spark keeps its Python workers by their environment variables: jobs that ask for the same ones find them warm,
     and with `fresh` a job gets workers of its own.
     """
-    context = spark.sparkContext
+    context = spark if isinstance(spark, SparkContext) else spark.sparkContext
     threads = context.getConf().get("spark.task.cpus", "1")
     wanted = {
         "KERAS_BACKEND": backend,
@@ -119,8 +120,8 @@ def worker_environment(spark: SparkSession, backend: str, *, fresh: bool = False
 class SparkJobs:
     """The Spark jobs of one fit, each in its own thread, under one tag; leaving the context ends them."""
 
-    def __init__(self, spark: SparkSession, workers: int, servers: int = 0) -> None:
-        self._context = spark.sparkContext
+    def __init__(self, context: SparkContext, workers: int, servers: int = 0) -> None:
+        self._context = context
         self._tasks = workers + servers
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
@@ -172,6 +173,32 @@ class SparkJobs:
             action()
         except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
             self._errors.append(error)
+
+
+def _context_of(data: Any) -> SparkContext:
+    if isinstance(data, RDD):
+        return data.context
+    if isinstance(data, DataFrame):
+        return data.sparkSession.sparkContext
+    raise JobError(f"The rows must come as a DataFrame or an RDD. Received: {type(data).__name__}.")
+
+
+def _training(
+    data: DataFrame | RDD[Any],
+    job: TrainingJob,
+    connection: Mapping[str, Any],
+    place: Mapping[str, Any],
+    custom_objects: Mapping[str, Any] | None,
+) -> Callable[[], Any]:
+    """The Spark action that trains every rank; the functions it needs are wrapped here."""
+    if isinstance(data, DataFrame):
+        arrow_task = functools.partial(train_partition, connection, place, custom_objects)
+        return _one_partition_a_worker(data, job).mapInArrow(arrow_task, RESULT_SCHEMA).collect
+    task = functools.partial(train_records, connection, place, custom_objects, job.columns.names)
+    parts = data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
+    # The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
+    java_rdd = parts.mapPartitions(task)._jrdd
+    return lambda: java_rdd.count()
 
 
 def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
