@@ -32,6 +32,7 @@ from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
+from keraunos.launch.hooks import Hooks
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ def fit(
     *,
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
+    hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
 ) -> TrainingResult:
     """Train on Spark, in as many tasks as the job has workers, and bring the model home.
@@ -63,7 +65,9 @@ def fit(
     slots = min(job.workers + servers, cluster.slots)
     with (
         ledger_of(context).hold(slots, cluster.slots),
-        Fit.open(job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, verbose=verbose) as opened,
+        Fit.open(
+            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose
+        ) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
         with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
@@ -197,8 +201,8 @@ def _training(
     task = functools.partial(train_records, connection, place, custom_objects, job.columns.names)
     parts = data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
     # The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
-    java_rdd = parts.mapPartitions(task)._jrdd
-    return lambda: java_rdd.count()
+    action: Callable[[], Any] = parts.mapPartitions(task)._jrdd.count
+    return action
 
 
 def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
