@@ -18,13 +18,15 @@ from keraunos.job.schedule import Schedule
 
 BACKENDS = ("jax", "tensorflow", "torch")
 SERVERS = ("driver", "workers")
+GRAPH = "tensorflow_graph"
+FORMATS = ("keras", GRAPH)
 
 _HEADER_LENGTH = struct.Struct("!Q")
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A compiled model as an archive, and the framework that is to run it."""
+    """A model as an archive (`format` says of which kind), and the framework that is to run it."""
 
     archive: bytes
     backend: str
@@ -34,6 +36,10 @@ class ModelSource:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise JobError(one_of("backend", self.backend, BACKENDS))
+        if self.format not in FORMATS:
+            raise JobError(one_of("format", self.format, FORMATS))
+        if self.format == GRAPH and self.backend != "tensorflow":
+            raise JobError(f"A TensorFlow graph needs backend='tensorflow'. Received: {self.backend!r}.")
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the archive, as plain data."""

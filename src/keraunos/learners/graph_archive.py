@@ -19,8 +19,6 @@ import numpy.typing as npt
 from keraunos.errors import ModelError
 from keraunos.parameters import Layout, Vector
 
-FORMAT = "tensorflow_graph"
-
 Value = npt.NDArray[Any]
 
 _START = struct.Struct("!4sQ")

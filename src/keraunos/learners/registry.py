@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keraunos.errors import JobError
-from keraunos.job.training_job import ModelSource
+from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.learner import Learner
 
@@ -22,6 +22,11 @@ _LEARNERS = {
 
 def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> Learner:
     """The model in `source`, run by the framework that the source names."""
+    if source.format == GRAPH:
+        # Keras has no part in it, so that it may run on any backend, or not at all, in this process.
+        graphs = importlib.import_module("keraunos.learners.tensorflow_graph")
+        graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive)
+        return graph_learner
     use_backend(source.backend)
     import keras
 
@@ -36,7 +41,7 @@ def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None =
 
 def load_home(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> HomeModel:
     """The driver's copy of the model in `source`; Keras is imported for its own models only."""
-    if source.format == "tensorflow_graph":
+    if source.format == GRAPH:
         from keraunos.learners.graph_home import GraphHome
 
         return GraphHome(source.archive)
