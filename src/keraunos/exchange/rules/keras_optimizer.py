@@ -29,8 +29,7 @@ class KerasOptimizer(Rule):
     The plan's `scale` is a factor on the learning rate of the step that it scales, and so also on what the optimizer
     multiplies by the learning rate, such as decoupled weight decay; moments see the gradient as it was sent.
 
-    Float state moves without the optimizer: in a synchronous round to its mean over the workers, or by its mean update;
-    otherwise, by 1/workers of the way to what the sender has, or of the sender's update.
+    Float state moves without the optimizer, as `sums.move_state` says.
     """
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
@@ -64,8 +63,7 @@ class KerasOptimizer(Rule):
         if self._optimizer is not None:
             scale = 1.0 if self.plan.synchronous else self.plan.factor(self.workers, sent[0].staleness)
             self._optimizer.apply(self._reduced(sent), parameters[:trainable], squared_norm, scale)
-        if self.part.state_size and any(each.rows for each in sent):
-            self._move_state(sent, parameters[trainable:])
+        sums.move_state(self.plan, self.workers, sent, parameters[trainable:])
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
         """This slice's part of the squared norm of the mean gradient, or of the mean update."""
@@ -101,21 +99,8 @@ class KerasOptimizer(Rule):
         reduced: Vector | None = getattr(self._own, "reduced", None)
         if reduced is None:
             self._own.reduced = reduced = aligned_empty(trainable, self.part.layout.dtype)
-        if self.plan.send == "gradients":
-            sums.gradient(sent, trainable, reduced)
-        else:
-            sums.mean([each.values[:trainable] for each in sent], sent, reduced)
+        sums.reduced(self.plan, sent, trainable, reduced)
         return reduced
-
-    def _move_state(self, sent: Sequence[Sent], state: Vector) -> None:
-        values = [each.values[-self.part.state_size :] for each in sent]
-        weight = 1.0 if self.plan.synchronous else 1.0 / self.workers
-        if self.plan.send == "updates":
-            sums.subtract_mean(values, sent, state, weight)
-        elif self.plan.synchronous:
-            sums.mean(values, sent, state)
-        else:
-            sums.add_difference(values[0], sums.over_rows(sent[0].rows), state, weight, state)
 
 
 def _treats_elements_alone(spec: RuleSpec) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keraunos.exchange.rules.rule import Sent
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector
 
 # Sums run block by block so that what is added stays in the processor's cache.
@@ -26,10 +27,40 @@ def mean_gradient(sent: Sequence[Sent], trainable: int, out: Vector) -> None:
         mean([each.values[len(each.denominators) * trainable :] for each in sent], sent, out[trainable:])
 
 
-def gradient(sent: Sequence[Sent], trainable: int, out: Vector) -> None:
-    """The gradient of the global batch: the sum over the parts of all numerators over all denominators."""
+def reduced(plan: ExchangePlan, sent: Sequence[Sent], trainable: int, out: Vector, first: int = 0) -> None:
+    """What a server's optimizer steps with: the gradient of the global batch, or the mean update, from `first` on."""
+    if plan.send == "gradients":
+        gradient(sent, trainable, out, first)
+    else:
+        mean([each.values[first : first + out.size] for each in sent], sent, out)
+
+
+def move_state(plan: ExchangePlan, workers: int, sent: Sequence[Sent], state: Vector) -> None:
+    """Move the float state, which is not optimised, beside a server's optimizer.
+
+    In a synchronous round it goes to its mean over the workers, or by its mean update; otherwise by 1/workers of the
+    way to what the sender has, or of the sender's update.
+    """
+    if not state.size or not any(each.rows for each in sent):
+        return
+    values = [each.values[-state.size :] for each in sent]
+    weight = 1.0 if plan.synchronous else 1.0 / workers
+    if plan.send == "updates":
+        subtract_mean(values, sent, state, weight)
+    elif plan.synchronous:
+        mean(values, sent, state)
+    else:
+        add_difference(values[0], over_rows(sent[0].rows), state, weight, state)
+
+
+def gradient(sent: Sequence[Sent], trainable: int, out: Vector, first: int = 0) -> None:
+    """The gradient of the global batch: the sum over the parts of all numerators over all denominators.
+
+    `out` gets as many elements of it as it has, from `first` on.
+    """
     for part in range(len(sent[0].denominators)):
-        values = [each.values[part * trainable : (part + 1) * trainable] for each in sent]
+        start = part * trainable + first
+        values = [each.values[start : start + out.size] for each in sent]
         factor = _over([each.denominators[part] for each in sent])
         weighted_sum(values, factor, out, accumulate=part > 0)
 
