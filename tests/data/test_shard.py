@@ -14,6 +14,7 @@ from keraunos.batch import ArraySpec, BatchSpec
 from keraunos.data.shard import ShardBuilder
 from keraunos.errors import ClusterError, ColumnError, DataError, JobError
 from keraunos.job.columns import Columns, Slot
+from keraunos.job.schedule import REMAINDERS, Schedule
 
 PLENTY = 1 << 30
 
@@ -100,7 +101,7 @@ def test_every_row_is_seen_exactly_once_an_epoch(rows):
     for epoch in range(3):
         batches = list(shard.batches(epoch, 32))
         assert [batch.rows for batch in batches[:-1]] == [32] * (len(batches) - 1)
-        assert len(batches) == shard.batch_count(32)
+        assert len(batches) == -(-rows // 32)
         assert sorted(value for batch in batches for value in batch.inputs.tolist()) == list(range(rows))
 
 
@@ -264,7 +265,7 @@ def test_the_spec_says_what_batches_look_like():
 @pytest.mark.parametrize("batches", [[], [rows_table(0)]], ids=["no batches", "an empty batch"])
 def test_a_shard_without_rows_gives_no_batches(batches):
     shard = shard_of(EVERYTHING, *batches, class_weight={1: 2.0})
-    assert (shard.rows, shard.validation_rows, shard.batch_count(32)) == (0, 0, 0)
+    assert (shard.rows, shard.validation_rows) == (0, 0)
     assert list(shard.batches(0, 32)) == list(shard.validation_batches(32)) == []
     with pytest.raises(DataError, match="no rows"):
         _ = shard.spec
@@ -377,7 +378,7 @@ def test_the_split_depends_on_the_seed_alone():
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_batch_sizes_start_at_one(batch_size):
     shard = shard_of(columns("y"), pa.record_batch({"y": [1]}))
-    for call in (shard.batch_count, shard.validation_batches, lambda size: shard.batches(0, size)):
+    for call in (shard.validation_batches, lambda size: shard.batches(0, size)):
         with pytest.raises(JobError, match="`batchSize` must be a whole number of at least 1"):
             call(batch_size)
 
@@ -440,3 +441,58 @@ def test_a_spool_directory_that_is_not_there_is_a_clear_error(tmp_path):
     missing = str(Path(tmp_path) / "none")
     with pytest.raises(ClusterError, match=r"could not be written to .*none"):
         shard_of(columns("y"), pa.record_batch({"y": [1]}), budget=1, spool_dir=missing)
+
+
+def values_of(batches):
+    return [batch.inputs.tolist() for batch in batches]
+
+
+def numbered(rows, **options):
+    return shard_of(columns("y"), pa.record_batch({"y": np.arange(rows)}), **options)
+
+
+@given(
+    sizes=st.lists(st.integers(0, 70), min_size=1, max_size=4),
+    total=st.none() | st.integers(4, 60),
+    batch_size=st.integers(1, 40),
+    remainder=st.sampled_from(REMAINDERS),
+    epoch=st.integers(0, 2),
+)
+def test_epochs_are_exact_but_for_the_rows_that_are_dropped(sizes, total, batch_size, remainder, epoch):
+    schedule = Schedule(batch_size=batch_size, batch_total=total, remainder=remainder)
+    for rank, rows in enumerate(sizes):
+        batch = schedule.batch_of(rank, len(sizes))
+        batches = values_of(numbered(rows, rank=rank).batches(epoch, batch, remainder=remainder))
+        lengths = [len(each) for each in batches]
+        seen = [value for each in batches for value in each]
+        assert len(batches) == schedule.steps_of(rows, rank, len(sizes))
+        assert len(seen) == len(set(seen)) == schedule.rows_of(rows, rank, len(sizes))
+        assert set(lengths[:-1]) <= {batch}
+        if remainder == "drop":
+            assert rows - len(seen) < batch
+            assert set(lengths) <= {batch}
+        else:
+            assert len(seen) == rows
+            assert remainder == "keep" or rows <= 1 or batch == 1 or 1 not in lengths
+
+
+def test_draws_are_choices_of_their_own_that_depend_on_seed_epoch_and_rank_only():
+    def drawn(epoch=0, **options):
+        return values_of(numbered(50, **options).batches(epoch, 20, draws=6))
+
+    batches = drawn()
+    assert [len(set(batch)) for batch in batches] == [20] * 6
+    assert len({tuple(sorted(batch)) for batch in batches}) == 6
+    assert len({value for batch in batches for value in batch}) > 40
+    assert batches == drawn()
+    others = [drawn(epoch=1), drawn(seed=8), drawn(rank=1)]
+    assert all(batches != other for other in others)
+    assert values_of(numbered(3).batches(0, 20, draws=2)) != []
+    assert [sorted(batch) for batch in values_of(numbered(3).batches(0, 20, draws=2))] == [[0, 1, 2]] * 2
+
+
+def test_validation_rows_follow_the_remainder():
+    shard = numbered(130, validation_split=0.5)
+    assert [len(each) for each in values_of(shard.validation_batches(32, remainder="keep"))] == [32, 32, 1]
+    assert [len(each) for each in values_of(shard.validation_batches(32, remainder="join"))] == [32, 33]
+    assert [len(each) for each in values_of(shard.validation_batches(32, remainder="drop"))] == [32, 32]

@@ -27,8 +27,10 @@ from keraunos.data.sparse_rows import Block, Positions, as_dense
 from keraunos.data.storage import ColumnStore, Spool, StoredColumn
 from keraunos.errors import DataError, JobError
 from keraunos.job.columns import Columns, Slot
+from keraunos.job.schedule import count_batches
 
-_SHUFFLE, _SPLIT = 0, 1  # apart, so that an epoch's order and the choice of validation rows share no random numbers
+# Apart, so that an epoch's order, the choice of validation rows and the draws share no random numbers.
+_SHUFFLE, _SPLIT, _DRAW = 0, 1, 2
 
 
 class ShardBuilder:
@@ -188,20 +190,23 @@ class Shard:
             raise DataError("This worker has no rows to show an example of. Expected at least 1 row. Received: 0 rows.")
         return self._open().gather(np.resize(order, rows), training=True)
 
-    def batch_count(self, batch_size: int) -> int:
-        """How many batches an epoch has."""
-        return math.ceil(self.rows / _checked(batch_size))
+    def batches(
+        self, epoch: int, batch_size: int, shuffle: bool = True, *, remainder: str = "keep", draws: int | None = None
+    ) -> Iterator[Batch]:
+        """Every training row exactly once, as fresh arrays; `remainder` says what becomes of a short last batch.
 
-    def batches(self, epoch: int, batch_size: int, shuffle: bool = True) -> Iterator[Batch]:
-        """Every training row exactly once, as fresh arrays; the last batch may be short."""
+        With `draws` there are that many batches instead, each a choice of its own among all rows.
+        """
+        if draws is not None:
+            return self._drawn(epoch, _checked(batch_size), draws)
         order = self._training
         if shuffle:
             order = order[_generator(self._seed, _SHUFFLE, self._rank, epoch).permutation(len(order))]
-        return self._in_batches(order, _checked(batch_size), training=True)
+        return self._in_batches(order, _checked(batch_size), remainder, training=True)
 
-    def validation_batches(self, batch_size: int) -> Iterator[Batch]:
+    def validation_batches(self, batch_size: int, *, remainder: str = "keep") -> Iterator[Batch]:
         """Every validation row exactly once, always in the same order; classes do not weigh here, as in Keras."""
-        return self._in_batches(self._validation, _checked(batch_size), training=False)
+        return self._in_batches(self._validation, _checked(batch_size), remainder, training=False)
 
     def close(self) -> None:
         """Let go of the rows; the counts and the digest stay."""
@@ -215,9 +220,19 @@ class Shard:
     ) -> None:
         self.close()
 
-    def _in_batches(self, order: Positions, batch_size: int, *, training: bool) -> Iterator[Batch]:
-        for start in range(0, len(order), batch_size):
-            yield self._open().gather(order[start : start + batch_size], training=training)
+    def _in_batches(self, order: Positions, batch_size: int, remainder: str, *, training: bool) -> Iterator[Batch]:
+        count = count_batches(len(order), batch_size, remainder)
+        for number in range(count):
+            # All that is left, be it fewer rows than a batch or one more.
+            takes_rest = number + 1 == count and remainder != "drop"
+            stop = len(order) if takes_rest else (number + 1) * batch_size
+            yield self._open().gather(order[number * batch_size : stop], training=training)
+
+    def _drawn(self, epoch: int, batch_size: int, draws: int) -> Iterator[Batch]:
+        size = min(batch_size, self.rows)
+        random = _generator(self._seed, _DRAW, self._rank, epoch)
+        for _ in range(draws if size else 0):
+            yield self._open().gather(self._training[random.choice(self.rows, size, replace=False)], training=True)
 
     def _open(self) -> _Rows:
         if self._rows is None:

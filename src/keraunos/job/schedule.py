@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from keraunos.errors import JobError
+from keraunos.errors import JobError, one_of
+
+REMAINDERS = ("keep", "join", "drop")
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,11 @@ class Schedule:
 
     Attributes:
         batch_size: rows per worker per step.
+        batch_total: rows per step over all workers, instead of `batch_size`: each worker takes an equal part, the first
+            ones one row more.
+        remainder: what becomes of the rows behind an epoch's last whole batch. `"keep"`: they are a short batch;
+            `"join"`: so they are, but a single row joins the batch before; `"drop"`: they are left out.
+        draws: an epoch is that many batches, each a fresh random choice among the rows, instead of every row once.
         class_weight: the factor on the weights of a class's rows, by class.
         lap: after how many steps the workers meet the driver, besides at each epoch's end; `None` for only there.
             Validation rows are evaluated at the end of every lap, and a round ends with it, however long rounds are.
@@ -31,11 +38,14 @@ class Schedule:
     class_weight: Mapping[int, float] = field(default_factory=dict)
     lap: int | None = None
     steps: int | None = None
+    batch_total: int | None = None
+    remainder: str = "keep"
+    draws: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "lap", "steps"):
+        for name in ("epochs", "batch_size", "lap", "steps", "batch_total", "draws"):
             value = getattr(self, name)
-            if value is None and name in {"lap", "steps"}:
+            if value is None and name in {"lap", "steps", "batch_total", "draws"}:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise JobError(f"`{_camel(name)}` must be a whole number of at least 1. Received: {value!r}.")
@@ -46,6 +56,28 @@ class Schedule:
             )
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise JobError(f"`learningRate` must be above 0. Received: {self.learning_rate!r}.")
+        if self.remainder not in REMAINDERS:
+            raise JobError(one_of("remainder", self.remainder, REMAINDERS))
+
+    def batch_of(self, rank: int, workers: int) -> int:
+        """How many rows a batch of that rank has."""
+        if self.batch_total is None:
+            return self.batch_size
+        part, more = divmod(self.batch_total, workers)
+        return part + (1 if rank < more else 0)
+
+    def steps_of(self, rows: int, rank: int, workers: int) -> int:
+        """How many batches that rank has in an epoch, by the rows it trains on."""
+        if self.draws is not None:
+            return self.draws if rows else 0
+        return count_batches(rows, self.batch_of(rank, workers), self.remainder)
+
+    def rows_of(self, rows: int, rank: int, workers: int) -> int:
+        """How many rows the batches of an epoch hold on that rank, which trains on `rows` different ones."""
+        batch = self.batch_of(rank, workers)
+        if self.draws is not None:
+            return self.draws * min(rows, batch)
+        return count_batches(rows, batch, self.remainder) * batch if self.remainder == "drop" else rows
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
@@ -55,6 +87,13 @@ class Schedule:
     def from_json(cls, data: Mapping[str, Any]) -> Schedule:
         """The schedule that `to_json` described."""
         return cls(**{**data, "class_weight": {int(label): float(weight) for label, weight in data["class_weight"]}})
+
+
+def count_batches(rows: int, batch_size: int, remainder: str = "keep") -> int:
+    """How many batches so many rows make."""
+    whole, rest = divmod(rows, batch_size)
+    left_out = remainder == "drop" or (remainder == "join" and rest == 1 and whole)
+    return whole if left_out else whole + (1 if rest else 0)
 
 
 def _camel(name: str) -> str:

@@ -73,6 +73,12 @@ class TrainingJob:
             raise JobError(f"`numWorkers` must be a whole number of at least 1. Received: {self.workers!r}.")
         if self.memory_budget is not None and self.memory_budget < 1:
             raise JobError(f"`memoryBudget` must be a number of bytes above 0. Received: {self.memory_budget!r}.")
+        total = self.schedule.batch_total
+        if total is not None and total < self.workers:
+            raise JobError(
+                f"`batchTotal` must be at least numWorkers, a row for each of {self.workers}. Received: {total!r}. "
+                f"Raise it, or lower numWorkers to {total}."
+            )
         check_servers(self.servers)
         if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")

@@ -193,16 +193,15 @@ def _training(
     connection: Mapping[str, Any],
     place: Mapping[str, Any],
     custom_objects: Mapping[str, Any] | None,
-) -> Callable[[], Any]:
-    """The Spark action that trains every rank; the functions it needs are wrapped here."""
+) -> Any:
+    """The Spark action, a callable, that trains every rank; the functions it needs are wrapped here."""
     if isinstance(data, DataFrame):
         arrow_task = functools.partial(train_partition, connection, place, custom_objects)
         return _one_partition_a_worker(data, job).mapInArrow(arrow_task, RESULT_SCHEMA).collect
     task = functools.partial(train_records, connection, place, custom_objects, job.columns.names)
     parts = data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
     # The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
-    action: Callable[[], Any] = parts.mapPartitions(task)._jrdd.count
-    return action
+    return parts.mapPartitions(task)._jrdd.count
 
 
 def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:

@@ -20,11 +20,12 @@ import pyarrow as pa
 from keraunos import __version__
 from keraunos.batch import Batch
 from keraunos.data.shard import Shard, ShardBuilder
-from keraunos.errors import ExchangeError
+from keraunos.errors import DataError, ExchangeError
 from keraunos.exchange.client import Client, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
+from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
@@ -117,8 +118,10 @@ def _train(
     if not shard.rows and not shard.validation_rows:
         logger.info("rank %d has no rows and leaves", seat.rank)
         return
+    batch_size = job.schedule.batch_of(seat.rank, job.workers)
+    _check_whole_batches(job.schedule, shard, batch_size)
     learner = load_learner(job.model, custom_objects)
-    example = shard.example(job.schedule.batch_size)
+    example = shard.example(batch_size)
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
     parts = learner.count_parts(example) if job.exchange.send == "gradients" else 1
     facts = {
@@ -138,6 +141,18 @@ def _train(
             slices.leave()
             # Another rank that has to come back may need what this one has, or the slice that it hosts.
             client.done(wait=host is not None or job.exchange.synchronous)
+
+
+def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
+    """Refuse rows that would all be left out."""
+    if schedule.remainder != "drop":
+        return
+    for rows, use in ((shard.rows, "train"), (shard.validation_rows, "validate")):
+        if 0 < rows < batch_size:
+            raise DataError(
+                f"A worker has too few rows to {use} on in whole batches, which is all that the model takes. Expected "
+                f"at least {batch_size}, the batch size. Received: {rows}. Lower the batch size, or use fewer workers."
+            )
 
 
 def _host(
@@ -178,9 +193,10 @@ class _Training:
         self._start = start
         rows = {int(rank): int(count) for rank, count in start["rows"].items()}
         self._uploads = job.exchange.applies_on_workers and client.rank == min(rows)
-        # A synchronous round needs everyone, so all ranks take as many as the one with the most rows.
-        most_rows = max(rows.values()) if job.exchange.synchronous else shard.rows
-        self._steps = -(-most_rows // job.schedule.batch_size)
+        self._batch_size = job.schedule.batch_of(client.rank, job.workers)
+        # A synchronous round needs everyone, so all ranks take as many steps as the one with the most.
+        counted = rows if job.exchange.synchronous else {client.rank: shard.rows}
+        self._steps = max(job.schedule.steps_of(count, rank, job.workers) for rank, count in counted.items())
         self._length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
         self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
@@ -193,7 +209,7 @@ class _Training:
         first, skipped = self._begin()
         ended = self._client.control is not None and self._client.control.last and self._start["again"]
         for epoch in range(self._schedule.epochs if ended else first, self._schedule.epochs):
-            batches = self._shard.batches(epoch, self._schedule.batch_size, shuffle=self._schedule.shuffle)
+            batches = self._batches(epoch)
             self._epoch(epoch, itertools.islice(batches, skipped * self._length, None), skipped)
             skipped = 0
             if self._ends_after(epoch):
@@ -225,7 +241,7 @@ class _Training:
         """Measure what an epoch led to, report it, and hear whether it was the last."""
         self._rounds.finish()
         metrics = self._learner.take_metrics()
-        for batch in self._shard.validation_batches(self._schedule.batch_size):
+        for batch in self._shard.validation_batches(self._batch_size, remainder=self._schedule.remainder):
             self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if self._shard.validation_rows else []
         if self._uploads and self._start.get("parameters_each_epoch"):
@@ -240,6 +256,12 @@ class _Training:
     def _set_learning_rate(self, value: float | None) -> None:
         if value is not None and value != self._learner.learning_rate:
             self._learner.learning_rate = value
+
+    def _batches(self, epoch: int) -> Iterator[Batch]:
+        schedule = self._schedule
+        return self._shard.batches(
+            epoch, self._batch_size, schedule.shuffle, remainder=schedule.remainder, draws=schedule.draws
+        )
 
     def _epoch(self, epoch: int, batches: Iterator[Batch], skipped: int) -> None:
         for first in range(skipped * self._length, self._steps, max(1, self._length)):
