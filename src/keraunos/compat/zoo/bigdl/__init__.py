@@ -1,0 +1,1 @@
+"""BigDL by its own names, as far as TensorFlow graphs and Keras models use it. Runs on the driver."""

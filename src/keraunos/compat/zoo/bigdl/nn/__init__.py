@@ -1,0 +1,1 @@
+"""`bigdl.nn`: criteria, as validation methods use them. Runs on the driver."""

@@ -1,0 +1,140 @@
+"""BigDL's criteria, as far as a validation method's `Loss` uses them. Runs on the driver and on executors.
+
+A criterion here is a number for each row; classes are counted from 0, as TensorFlow counts them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.compat.zoo.bigdl.optim.arguments import float_type
+from keraunos.errors import DataError, JobError
+
+Array = npt.NDArray[Any]
+
+
+class Criterion(ABC):
+    """How far an output is from its label."""
+
+    def __init__(self, size_average: bool = True, bigdl_type: str = "float") -> None:
+        float_type(bigdl_type)
+        if not size_average:
+            raise JobError("`size_average` must be True: a validation's loss is a mean over rows. Received: False.")
+
+    @abstractmethod
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+
+
+class ClassNLLCriterion(Criterion):
+    """Minus the log-probability of the row's class; of probabilities with `logProbAsInput=False`."""
+
+    def __init__(
+        self,
+        weights: Any = None,
+        size_average: bool = True,
+        logProbAsInput: bool = True,
+        bigdl_type: str = "float",
+    ) -> None:
+        super().__init__(size_average, bigdl_type)
+        if weights is not None:
+            raise JobError("`weights` must be None. Received: an array. Weigh the rows in the graph's own loss.")
+        self.log_prob_as_input = bool(logProbAsInput)
+
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+        picked = of_class(output, label)
+        return -picked if self.log_prob_as_input else -np.log(np.maximum(picked, 1e-8))
+
+
+class CrossEntropyCriterion(Criterion):
+    """The same for outputs that are logits."""
+
+    def __init__(self, weights: Any = None, size_average: bool = True, bigdl_type: str = "float") -> None:
+        super().__init__(size_average, bigdl_type)
+        if weights is not None:
+            raise JobError("`weights` must be None. Received: an array. Weigh the rows in the graph's own loss.")
+
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+        wide = np.asarray(output, dtype=np.float64)
+        top = wide.max(axis=-1, keepdims=True)
+        normal = top + np.log(np.exp(wide - top).sum(axis=-1, keepdims=True))
+        return -of_class(wide - normal, label)
+
+
+class MSECriterion(Criterion):
+    """The mean square of the difference."""
+
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+        return _row_means(difference(output, label) ** 2)
+
+
+class AbsCriterion(Criterion):
+    """The mean absolute difference."""
+
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+        return _row_means(np.abs(difference(output, label)))
+
+
+class BCECriterion(Criterion):
+    """The binary cross-entropy of probabilities."""
+
+    def __init__(self, weights: Any = None, size_average: bool = True, bigdl_type: str = "float") -> None:
+        super().__init__(size_average, bigdl_type)
+        if weights is not None:
+            raise JobError("`weights` must be None. Received: an array. Weigh the rows in the graph's own loss.")
+
+    def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
+        """The loss of each row."""
+        truth = np.asarray(label, dtype=np.float64)
+        chance = truth - difference(label, output).reshape(truth.shape)
+        chance = np.clip(chance, 1e-12, 1 - 1e-12)
+        return _row_means(-(truth * np.log(chance) + (1 - truth) * np.log(1 - chance)))
+
+
+def of_class(output: Array, label: Array) -> npt.NDArray[np.float64]:
+    """Each row's output for the class that the label names."""
+    wide = np.asarray(output, dtype=np.float64)
+    if wide.ndim != 2:
+        raise DataError(f"An output must have one column a class. Received: an array of the shape {wide.shape}.")
+    classes = class_of(label, wide)
+    if classes.size and not (classes.min() >= 0 and classes.max() < wide.shape[1]):
+        raise DataError(
+            f"A label must be a class from 0 to {wide.shape[1] - 1}. Received: classes from {classes.min()} to "
+            f"{classes.max()}."
+        )
+    return np.asarray(wide[np.arange(len(wide)), classes])
+
+
+def class_of(label: Array, output: Array) -> npt.NDArray[np.int64]:
+    """The classes that labels name: as a number, in one column, or as one of the output's columns being the largest."""
+    found = np.asarray(label)
+    if found.ndim == 2 and found.shape[1] > 1 and found.shape == output.shape:
+        return np.asarray(found.argmax(axis=1), dtype=np.int64)
+    flat = found.reshape(-1)
+    if flat.size != len(output):
+        raise DataError(
+            "Labels must be one class a row, or of the output's shape. Expected: "
+            f"{len(output)} rows. Received: an array of the shape {found.shape}."
+        )
+    return np.asarray(np.rint(flat), dtype=np.int64)
+
+
+def difference(output: Array, label: Array) -> npt.NDArray[np.float64]:
+    """The output minus the label, element by element."""
+    left, right = np.asarray(output, dtype=np.float64), np.asarray(label, dtype=np.float64)
+    if left.size != right.size or len(left) != len(right):
+        raise DataError(f"Outputs and labels must have one shape. Received: {left.shape} and {right.shape}.")
+    return left.reshape(len(left), -1) - right.reshape(len(left), -1)
+
+
+def _row_means(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    flat = values.reshape(len(values), -1)
+    return np.asarray(flat.mean(axis=1) if flat.shape[1] else np.zeros(len(flat)))

@@ -1,0 +1,1 @@
+"""`bigdl.optim`: optim methods, schedules, triggers, validation methods, summaries. Runs on the driver."""

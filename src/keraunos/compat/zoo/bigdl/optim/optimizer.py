@@ -1,0 +1,130 @@
+"""`bigdl.optim.optimizer`: every name that a program imports from there. Runs on the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keraunos.compat.zoo.bigdl.optim.methods import (
+    DOUBLEMAX,
+    LBFGS,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    Ftrl,
+    LarsSGD,
+    OptimMethod,
+    ParallelAdam,
+    RMSprop,
+    combined_rule,
+)
+from keraunos.compat.zoo.bigdl.optim.schedules import (
+    Default,
+    Exponential,
+    MultiStep,
+    Plateau,
+    Poly,
+    SequentialSchedule,
+    Step,
+    Warmup,
+)
+from keraunos.compat.zoo.bigdl.optim.summaries import TrainSummary, ValidationSummary
+from keraunos.compat.zoo.bigdl.optim.triggers import (
+    EveryEpoch,
+    MaxEpoch,
+    MaxIteration,
+    MaxScore,
+    MinLoss,
+    Needs,
+    SeveralIteration,
+    TrainingState,
+    Trigger,
+    TriggerAnd,
+    TriggerOr,
+    trigger_named,
+)
+from keraunos.compat.zoo.bigdl.optim.validation import (
+    AUC,
+    MAE,
+    NDCG,
+    Accuracy,
+    HitRatio,
+    Loss,
+    MeanAveragePrecision,
+    MeanAveragePrecisionObjectDetection,
+    Top1Accuracy,
+    Top5Accuracy,
+    TreeNNAccuracy,
+    ValidationMethod,
+    validation_method,
+)
+from keraunos.errors import JobError
+
+__all__ = [
+    "AUC",
+    "DOUBLEMAX",
+    "LBFGS",
+    "MAE",
+    "NDCG",
+    "SGD",
+    "Accuracy",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "Default",
+    "EveryEpoch",
+    "Exponential",
+    "Ftrl",
+    "HitRatio",
+    "LarsSGD",
+    "Loss",
+    "MaxEpoch",
+    "MaxIteration",
+    "MaxScore",
+    "MeanAveragePrecision",
+    "MeanAveragePrecisionObjectDetection",
+    "MinLoss",
+    "MultiStep",
+    "Needs",
+    "OptimMethod",
+    "Optimizer",
+    "ParallelAdam",
+    "Plateau",
+    "Poly",
+    "RMSprop",
+    "SequentialSchedule",
+    "SeveralIteration",
+    "Step",
+    "Top1Accuracy",
+    "Top5Accuracy",
+    "TrainSummary",
+    "TrainingState",
+    "TreeNNAccuracy",
+    "Trigger",
+    "TriggerAnd",
+    "TriggerOr",
+    "ValidationMethod",
+    "ValidationSummary",
+    "Warmup",
+    "combined_rule",
+    "trigger_named",
+    "validation_method",
+]
+
+
+class Optimizer:
+    """BigDL's own optimizer of BigDL's own layers, which are not here; refused when it is made."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        raise JobError(
+            "`bigdl.optim.optimizer.Optimizer` trains BigDL's own layers, which are not here. Received: "
+            f"{arguments!r}, {named!r}. Use zoo.pipeline.api.net.TFOptimizer for a TensorFlow graph, or a "
+            "zoo.pipeline.api.keras model's `fit`."
+        )
+
+    @classmethod
+    def create(cls, *arguments: Any, **named: Any) -> Optimizer:
+        """Refuse, and name what trains here."""
+        return cls(*arguments, **named)

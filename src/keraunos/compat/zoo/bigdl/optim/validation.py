@@ -1,0 +1,257 @@
+"""BigDL's validation methods, on arrays of outputs and labels. Runs on the driver and on executors.
+
+A method gives the *state* of a batch, an array; states of any batches, from any worker, add up to the state of all
+rows, from which the result is computed once. So it is the same however the rows are cut. Classes count from 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.compat.zoo.bigdl.nn.criterion import (
+    AbsCriterion,
+    ClassNLLCriterion,
+    Criterion,
+    class_of,
+)
+from keraunos.compat.zoo.bigdl.optim.arguments import float_type, whole
+from keraunos.errors import DataError, JobError, one_of
+
+Array = npt.NDArray[Any]
+State = npt.NDArray[np.float64]
+
+
+class ValidationMethod(ABC):
+    """A number that says how good outputs are, given labels."""
+
+    def __init__(self, bigdl_type: str = "float") -> None:
+        float_type(bigdl_type)
+
+    @property
+    def name(self) -> str:
+        """What its results go by in a summary."""
+        return type(self).__name__
+
+    @abstractmethod
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds."""
+
+    def merge(self, states: Iterable[State]) -> State:
+        """The state of all the batches together."""
+        return np.asarray(sum(states, start=np.zeros(1)), dtype=np.float64)
+
+    def result(self, state: State) -> float:
+        """The number; not a number where there were no rows."""
+        return float(state[0] / state[1]) if state.size > 1 and state[1] else float("nan")
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+class Top1Accuracy(ValidationMethod):
+    """The share of rows whose class is the one with the largest output; of one output, 0.5 divides two classes."""
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: right answers, and rows."""
+        scores = _scores(output)
+        given = (scores[:, 0] >= 0.5).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.array([np.count_nonzero(given == class_of(label, scores)), len(scores)], dtype=np.float64)
+
+
+class Accuracy(Top1Accuracy):
+    """The same under Analytics Zoo's name."""
+
+    def __init__(self, zero_based_label: bool = True, bigdl_type: str = "float") -> None:
+        super().__init__(bigdl_type)
+        if not zero_based_label:
+            raise JobError("`zero_based_label` must be True. Received: False. Subtract 1 from the labels.")
+
+
+class Top5Accuracy(ValidationMethod):
+    """The share of rows whose class is among the five with the largest outputs."""
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: right answers, and rows."""
+        scores = _scores(output)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+        right = (best == class_of(label, scores)[:, np.newaxis]).any(axis=1)
+        return np.array([np.count_nonzero(right), len(scores)], dtype=np.float64)
+
+
+class TreeNNAccuracy(Top1Accuracy):
+    """The accuracy at the root, the first node, of outputs that have a row of nodes each."""
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: right answers, and rows."""
+        nodes, labels = np.asarray(output), np.asarray(label)
+        if nodes.ndim != 3:
+            raise DataError(
+                "TreeNNAccuracy must be given outputs of rows, nodes and classes. Received: an array of the shape "
+                f"{nodes.shape}. Use Top1Accuracy."
+            )
+        return super().state(nodes[:, 0, :], labels.reshape(len(nodes), -1)[:, 0])
+
+
+class Loss(ValidationMethod):
+    """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities."""
+
+    def __init__(self, cri: Criterion | None = None, bigdl_type: str = "float") -> None:
+        super().__init__(bigdl_type)
+        self.criterion = ClassNLLCriterion() if cri is None else cri
+        if not isinstance(self.criterion, Criterion):
+            raise JobError(f"`cri` must be one of bigdl.nn.criterion's criteria. Received: {cri!r}.")
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: the sum of the losses, and rows."""
+        losses = self.criterion.rows(np.asarray(output), np.asarray(label))
+        return np.array([losses.sum(), losses.size], dtype=np.float64)
+
+
+class MAE(ValidationMethod):
+    """The mean absolute difference."""
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: the sum of the rows' means, and rows."""
+        means = AbsCriterion().rows(np.asarray(output), np.asarray(label))
+        return np.array([means.sum(), means.size], dtype=np.float64)
+
+
+class AUC(ValidationMethod):
+    """The area under the ROC curve of a probability, from `threshold_num` thresholds between 0 and 1."""
+
+    def __init__(self, threshold_num: int = 200, bigdl_type: str = "float") -> None:
+        super().__init__(bigdl_type)
+        self.threshold_num = whole("threshold_num", threshold_num, least=2)
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: how many rows of each class lie between two thresholds."""
+        scores, truth = np.asarray(output, dtype=np.float64).reshape(-1), np.asarray(label).reshape(-1)
+        if scores.size != truth.size:
+            raise DataError(
+                "AUC must be given one probability and one label a row. Received: arrays of the shapes "
+                f"{np.shape(output)} and {np.shape(label)}."
+            )
+        if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
+            raise DataError(
+                f"AUC must be given probabilities. Received: outputs from {scores.min()} to {scores.max()}. Apply a "
+                "sigmoid to the graph's output."
+            )
+        places = np.minimum((scores * self.threshold_num).astype(np.int64), self.threshold_num - 1)
+        return np.concatenate(
+            [np.bincount(places[truth == value], minlength=self.threshold_num) for value in (1, 0)]
+        ).astype(np.float64)
+
+    def result(self, state: State) -> float:
+        """The area; not a number unless there were rows of both classes."""
+        if state.size != 2 * self.threshold_num:
+            return float("nan")
+        right, wrong = state.reshape(2, -1)[:, ::-1]
+        if not right.sum() or not wrong.sum():
+            return float("nan")
+        found, mistaken = (np.concatenate([[0.0], np.cumsum(each) / each.sum()]) for each in (right, wrong))
+        return float(np.trapezoid(found, mistaken))
+
+
+class _Ranking(ValidationMethod):
+    """Where the one right item stands among `neg_num` others.
+
+    Outputs have a row of `neg_num` + 1 scores for each question, or one score a row, the questions behind each other;
+    the label of the right item is 1.
+    """
+
+    def __init__(self, k: int = 10, neg_num: int = 100, bigdl_type: str = "float") -> None:
+        super().__init__(bigdl_type)
+        self.k = whole("k", k)
+        self.neg_num = whole("neg_num", neg_num)
+
+    @abstractmethod
+    def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """What ranks, counted from 1, are worth."""
+
+    def state(self, output: Array, label: Array) -> State:
+        """What a batch adds: the gains, and questions."""
+        length = self.neg_num + 1
+        scores, truth = np.asarray(output, dtype=np.float64), np.asarray(label)
+        if scores.size % length or scores.size != truth.size:
+            raise DataError(
+                f"{self.name} must be given whole questions of `neg_num` + 1 = {length} scores, and a label each. "
+                f"Received: arrays of the shapes {scores.shape} and {truth.shape}."
+            )
+        scores, right = scores.reshape(-1, length), truth.reshape(-1, length) == 1
+        if not (right.sum(axis=1) == 1).all():
+            raise DataError(f"{self.name} must be given one right item a question. Received: another number of them.")
+        mine = scores[right][:, np.newaxis]
+        ranks = 1 + (scores > mine).sum(axis=1)
+        return np.array([self.gain(ranks).sum(), len(ranks)], dtype=np.float64)
+
+
+class HitRatio(_Ranking):
+    """The share of questions whose right item is among the `k` best."""
+
+    def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """1 for a hit."""
+        return np.asarray(ranks <= self.k, dtype=np.float64)
+
+
+class NDCG(_Ranking):
+    """The same, a hit at rank r counting `log 2 / log(r + 1)`."""
+
+    def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """What a hit is worth."""
+        return np.asarray(np.where(ranks <= self.k, np.log(2) / np.log(ranks + 1), 0.0))
+
+
+class MeanAveragePrecision:
+    """Refused when it is made: it is no sum over rows."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        raise JobError(
+            f"`{type(self).__name__}` is not there: a mean average precision needs all scores at once, and is no sum "
+            f"over rows. Received: {arguments!r}, {named!r}. Use AUC or Top1Accuracy, or predict and compute it from "
+            "the predictions."
+        )
+
+
+class MeanAveragePrecisionObjectDetection(MeanAveragePrecision):
+    """Refused when it is made: it is no sum over rows."""
+
+
+_NAMES: Mapping[str, type[ValidationMethod]] = {
+    "acc": Accuracy,
+    "accuracy": Accuracy,
+    "top1accuracy": Top1Accuracy,
+    "top5acc": Top5Accuracy,
+    "top5accuracy": Top5Accuracy,
+    "treennaccuracy": TreeNNAccuracy,
+    "mae": MAE,
+    "auc": AUC,
+    "loss": Loss,
+}
+
+
+def validation_method(value: Any) -> ValidationMethod:
+    """The method that was given, or that a name such as `"acc"`, `"mae"` or `"Top1Accuracy"` stands for."""
+    if isinstance(value, ValidationMethod):
+        return value
+    if isinstance(value, str) and value.lower() in _NAMES:
+        return _NAMES[value.lower()]()
+    raise JobError(one_of("val_method", value, _NAMES) + " Or give one of bigdl.optim.optimizer's objects.")
+
+
+def _scores(output: Array) -> Array:
+    """Outputs as a column a class."""
+    scores = np.asarray(output)
+    if scores.ndim == 1:
+        scores = scores[:, np.newaxis]
+    if scores.ndim != 2:
+        raise DataError(
+            "An accuracy must be given outputs of rows and classes. Received: an array of the shape "
+            f"{np.shape(output)}."
+        )
+    return scores

@@ -1,0 +1,1 @@
+"""`bigdl.util`: the small things that programs import. Runs on the driver."""
