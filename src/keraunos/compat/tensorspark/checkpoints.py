@@ -1,0 +1,64 @@
+"""A TensorFlow session as a checkpoint under any Hadoop path. Runs on the driver."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from keraunos.errors import JobError
+from keraunos.ml.hadoop_files import HadoopFolder
+
+HDFS_DIR = "spark.hdfs.dir"
+TMP_DIR = "spark.tmp.dir"
+
+
+def save(context: Any, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str]:
+    """Write the session's variables and graph into a folder; gives the checkpoint's path and its MetaGraph's."""
+    folder = base_dir or context.getConf().get(HDFS_DIR)
+    if not folder:
+        raise JobError(
+            f"A session is saved in `base_dir` or in the folder that {HDFS_DIR} names. Received: neither. Set "
+            f"{HDFS_DIR} in spark-defaults.conf, or give `base_dir`."
+        )
+    if not filename or "/" in filename:
+        raise JobError(f"`filename` must be a name without folders. Received: {filename!r}. Folders go in `base_dir`.")
+    if user and user != context.sparkUser():
+        raise JobError(
+            f"`user` must be the one that Spark runs as, {context.sparkUser()!r}, or empty: files are written as that "
+            f"user. Received: {user!r}. Start Spark as another user, or with HADOOP_USER_NAME set."
+        )
+    from pyspark.sql import SparkSession
+
+    target = HadoopFolder(SparkSession.builder.getOrCreate(), folder)
+    with tempfile.TemporaryDirectory(prefix="keraunos-", dir=temporary_folder(context)) as local:
+        _saver(session).save(session, str(Path(local, filename)), write_state=False)
+        for file in sorted(Path(local).iterdir()):
+            target.write(file.name, file.read_bytes())
+    path = f"{folder.rstrip('/')}/{filename}"
+    return path, f"{path}.meta"
+
+
+def temporary_folder(context: Any) -> str | None:
+    """The folder that `spark.tmp.dir` names, or `None` for the system's own."""
+    folder = context.getConf().get(TMP_DIR)
+    if folder is not None and not Path(folder).is_dir():
+        raise JobError(f"{TMP_DIR} must name a folder of this machine that exists. Received: {folder!r}.")
+    return None if folder is None else str(folder)
+
+
+# The collection in which a graph keeps the saver that was made for it here, so that it grows by one only.
+_COLLECTION = "keraunos_saver"
+
+
+def _saver(session: Any) -> Any:
+    import tensorflow as tf
+
+    graph = session.graph
+    made = graph.get_collection(_COLLECTION)
+    if made:
+        return made[0]
+    with graph.as_default():
+        saver = tf.compat.v1.train.Saver()
+    graph.add_to_collection(_COLLECTION, saver)
+    return saver
