@@ -63,7 +63,7 @@ def test_a_label_beyond_the_classes_is_refused():
 )
 def test_the_files_are_found_as_people_name_them(spark, tmp_path, below, images, packed):
     write_digits(tmp_path / below, images=images, packed=packed)
-    folder = idx_files.IdxFolder(spark, f"{tmp_path.as_uri()}/")
+    folder = idx_files.IdxFolder(f"{tmp_path.as_uri()}/", spark)
     pair = folder.pair("train")
     assert pair.rows == 1500
     assert f"train-images-{images}-ubyte" in pair.images
@@ -76,7 +76,7 @@ def test_the_files_are_found_as_people_name_them(spark, tmp_path, below, images,
 @pytest.mark.spark
 def test_every_row_is_in_one_of_the_partitions(spark, tmp_path):
     write_digits(tmp_path, packed=True)
-    pair = idx_files.IdxFolder(spark, str(tmp_path)).pair("train")
+    pair = idx_files.IdxFolder(str(tmp_path), spark).pair("train")
     parts = idx_files.blocks(spark.sparkContext, pair, 3).flatMap(idx_files.rows).glom().collect()
     counts = [len(part) for part in parts]
     assert sum(counts) == 1500
@@ -91,7 +91,7 @@ def test_every_row_is_in_one_of_the_partitions(spark, tmp_path):
 def test_what_is_missing_is_told_with_how_to_put_it_there(spark, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte").unlink()
-    folder = idx_files.IdxFolder(spark, str(tmp_path))
+    folder = idx_files.IdxFolder(str(tmp_path), spark)
     folder.pair("train")
     with pytest.raises(
         JobError, match=f"'t10k' part are missing.*hadoop fs -put MNIST_data/\\* {tmp_path}.*spark.hdfs"
@@ -104,7 +104,7 @@ def test_files_that_do_not_belong_together_are_refused(spark, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(encoded(np.zeros(7)))
     with pytest.raises(DataError, match="a label for each image. Received: 1500 images and 7 labels"):
-        idx_files.IdxFolder(spark, str(tmp_path)).pair("train")
+        idx_files.IdxFolder(str(tmp_path), spark).pair("train")
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(encoded(np.zeros((1500, 10))))
     with pytest.raises(DataError, match="must hold labels, an array of 1 dimension.*Received: one of 2"):
-        idx_files.IdxFolder(spark, str(tmp_path)).pair("train")
+        idx_files.IdxFolder(str(tmp_path), spark).pair("train")

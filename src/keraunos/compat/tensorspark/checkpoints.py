@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from keraunos.errors import JobError
 from keraunos.ml.hadoop_files import HadoopFolder
@@ -32,7 +33,7 @@ def save(context: Any, session: Any, user: str | None, filename: str, base_dir: 
 
     target = HadoopFolder(SparkSession.builder.getOrCreate(), folder)
     with tempfile.TemporaryDirectory(prefix="keraunos-", dir=temporary_folder(context)) as local:
-        _saver(session).save(session, str(Path(local, filename)), write_state=False)
+        _save(session, str(Path(local, filename)))
         for file in sorted(Path(local).iterdir()):
             target.write(file.name, file.read_bytes())
     path = f"{folder.rstrip('/')}/{filename}"
@@ -47,18 +48,16 @@ def temporary_folder(context: Any) -> str | None:
     return None if folder is None else str(folder)
 
 
-# The collection in which a graph keeps the saver that was made for it here, so that it grows by one only.
-_COLLECTION = "keraunos_saver"
+# The savers that were made here: a graph grows by one only.
+_savers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def _saver(session: Any) -> Any:
+def _save(session: Any, path: str) -> None:
     import tensorflow as tf
 
     graph = session.graph
-    made = graph.get_collection(_COLLECTION)
-    if made:
-        return made[0]
     with graph.as_default():
-        saver = tf.compat.v1.train.Saver()
-    graph.add_to_collection(_COLLECTION, saver)
-    return saver
+        if graph not in _savers:
+            # Kept as a proto: the object would keep alive the graph that it is found by.
+            _savers[graph] = tf.compat.v1.train.Saver().as_saver_def()
+        tf.compat.v1.train.Saver(saver_def=_savers[graph]).save(session, path, write_state=False)

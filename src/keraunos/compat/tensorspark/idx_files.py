@@ -10,7 +10,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +44,25 @@ class IdxPair:
     rows: int
 
 
-class IdxFolder:
-    """A folder with the four files of MNIST, plain or gzipped, under any Hadoop path."""
+class Files(Protocol):
+    """A folder, as far as it is read."""
 
-    def __init__(self, spark: Any, path: str) -> None:
+    def has(self, name: str) -> bool:
+        """Whether the folder holds a file of this name."""
+
+    def read(self, name: str) -> bytes:
+        """The whole content of a file."""
+
+    def head(self, name: str, length: int) -> bytes:
+        """The first bytes of a file, or all of a shorter one."""
+
+
+class IdxFolder:
+    """A folder with the four files of MNIST, plain or gzipped: any Hadoop path or, without Spark, a local one."""
+
+    def __init__(self, path: str, spark: Any = None) -> None:
         self._path = path.rstrip("/") or "/"
-        self._folder = HadoopFolder(spark, self._path)
+        self._folder: Files = LocalFiles(Path(path)) if spark is None else HadoopFolder(spark, self._path)
 
     def pair(self, part: str) -> IdxPair:
         """The files of `train` or `t10k`; a missing or damaged file is an error that says what to do."""
@@ -94,6 +108,26 @@ class IdxFolder:
 
     def _full(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
+
+
+class LocalFiles:
+    """A folder of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def has(self, name: str) -> bool:
+        """Whether the folder holds a file of this name."""
+        return (self._path / name).is_file()
+
+    def read(self, name: str) -> bytes:
+        """The whole content of a file."""
+        return (self._path / name).read_bytes()
+
+    def head(self, name: str, length: int) -> bytes:
+        """The first bytes of a file, or all of a shorter one."""
+        with (self._path / name).open("rb") as file:
+            return file.read(length)
 
 
 def blocks(context: Any, pair: IdxPair, partitions: int) -> Any:

@@ -6,11 +6,13 @@ What is wrong with the arguments is found here, before anything starts; what is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from keraunos.errors import JobError
+from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
@@ -18,6 +20,15 @@ from keraunos.job.training_job import ModelSource, TrainingJob, checked_ports
 from keraunos.learners.graph_source import graph_source
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+# What the builder of the model source calls the arguments of `run`.
+_ARGUMENTS = {
+    "inputs`, `targets` or `feeds": "feed_name_list` or `feed_dict",
+    "inputs` and `targets": "feed_name_list",
+    "train_op": "fetches",
+    "variables": "param_list",
+    "feeds": "feed_dict",
+}
 
 
 @dataclass(frozen=True)
@@ -128,16 +139,17 @@ def fed_graph(
     fetched = list(_flat(fetches))
     if not fetched:
         raise JobError(f"`fetches` must hold an operation that trains. Received: {fetches!r}.")
-    source = graph_source(
-        session,
-        inputs=dict(zip(feeds, names, strict=True)),
-        train_op=fetched,
-        # What a step runs is what was fetched, as in `Session.run`: nothing is added to it.
-        updates=(),
-        variables=variables,
-        feeds=dict(feed_dict or {}),
-        metrics={_metric_name(each): each for each in fetched if _is_scalar(each)},
-    )
+    with _in_the_words_of_the_caller():
+        source = graph_source(
+            session,
+            inputs=dict(zip(feeds, names, strict=True)),
+            train_op=fetched,
+            # What a step runs is what was fetched, as in `Session.run`: nothing is added to it.
+            updates=(),
+            variables=variables,
+            feeds=dict(feed_dict or {}),
+            metrics={_metric_name(each): each for each in fetched if _is_scalar(each)},
+        )
     return FedGraph(source, tuple(_slot(session.graph, name) for name in feeds))
 
 
@@ -156,6 +168,18 @@ def job_of(
         workers=workers,
         ports=options.ports,
     )
+
+
+@contextmanager
+def _in_the_words_of_the_caller() -> Iterator[None]:
+    """Errors of the graph name the arguments of `run`."""
+    try:
+        yield
+    except ModelError as error:
+        text = re.sub(r"`inputs\[.*?\]`", "`feed_name_list`", str(error))
+        for theirs, ours in _ARGUMENTS.items():
+            text = text.replace(f"`{theirs}`", f"`{ours}`")
+        raise ModelError(text) from error
 
 
 def _listed(argument: str, value: Any, what: str) -> list[Any]:
