@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,17 +28,18 @@ _FORMAT = "bigdl.optim.OptimMethod"
 
 
 class OptimMethod:
-    """A way to turn gradients into new parameters.
-
-    `whole_vector` says that all parameters must lie on one server, because the method is no sum over their elements.
-    """
+    """A way to turn gradients into new parameters."""
 
     name = ""
-    whole_vector = False
 
     def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
         """The rule that does this, with the gradient first scaled to a global norm and then cut to a range."""
         return RuleSpec(self.name, {**_for_rule(self.options()), **clipping(clip_constant, clip_norm)})
+
+    @property
+    def servers(self) -> str | None:
+        """Where the parameters must live for this method: `"driver"`, or `None` where any place will do."""
+        return None
 
     def options(self) -> dict[str, Any]:
         """The arguments as plain data."""
@@ -115,10 +117,16 @@ class SGD(OptimMethod):
             raise JobError("`weightdecay` and `weightdecays` must not both be given. Received: both.")
 
     @property
-    def plateau(self) -> schedules.Plateau | None:
-        """The schedule that the driver moves after each epoch, where it is one."""
-        found = self.leaningrate_schedule
-        return found if isinstance(found, schedules.Plateau) else None
+    def servers(self) -> str | None:
+        """On the driver, where a `Plateau` changes the rate."""
+        return "driver" if isinstance(self.leaningrate_schedule, schedules.Plateau) else None
+
+    def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
+        """The rule that does this; with a `Plateau`, one whose rate `RateFollower` changes."""
+        spec = super().rule(clip_constant=clip_constant, clip_norm=clip_norm)
+        if self.servers is None:
+            return spec
+        return RuleSpec(spec.name, {**spec.options, "follows": uuid.uuid4().hex})
 
 
 class LarsSGD(OptimMethod):
@@ -293,7 +301,6 @@ class LBFGS(OptimMethod):
     """
 
     name = "bigdl_lbfgs"
-    whole_vector = True
 
     def __init__(
         self,
@@ -323,6 +330,11 @@ class LBFGS(OptimMethod):
         self.ncorrection = whole("ncorrection", ncorrection)
         self.learningrate = number("learningrate", learningrate, above=0)
 
+    @property
+    def servers(self) -> str | None:
+        """On the driver: the method is no sum over elements."""
+        return "driver"
+
 
 METHODS: Mapping[str, type[OptimMethod]] = {
     each.__name__: each for each in (SGD, LarsSGD, Adagrad, Adadelta, Adam, ParallelAdam, Ftrl, Adamax, RMSprop, LBFGS)
@@ -350,15 +362,50 @@ def combined_rule(
     parts: dict[str, Any] = {}
     for prefix, method in methods.items():
         own_numbers = isinstance(method, SGD) and (method.learningrates or method.weightdecays)
-        if not isinstance(method, OptimMethod) or method.whole_vector or own_numbers:
+        if not isinstance(method, OptimMethod) or method.servers or own_numbers:
             raise JobError(
-                "A method for some of the variables must be one that needs no other, without `learningrates` and "
-                f"`weightdecays`. Received: {method!r} for {prefix!r}."
+                "A method for some of the variables must be one that may run on any server, without a Plateau, "
+                f"`learningrates` and `weightdecays`. Received: {method!r} for {prefix!r}."
             )
         parts[prefix] = method.rule().to_json()
     for name in names:
         method_for(name, list(parts))
     return RuleSpec("bigdl_by_prefix", {"methods": parts, **clipping(clip_constant, clip_norm)})
+
+
+class RateFollower:
+    """Moves the rate of a method with a `Plateau` after each epoch, while the workers wait.
+
+    Only of a rule that `SGD.rule` gave, in the process that holds the parameters, which is why they live on the driver.
+    """
+
+    def __init__(self, method: SGD, rule: RuleSpec) -> None:
+        assert isinstance(method.leaningrate_schedule, schedules.Plateau)
+        self.rate = method.learningrate
+        self.monitor = method.leaningrate_schedule.monitor
+        self._plateau = method.leaningrate_schedule
+        self._plateau.reset()
+        self._follows = str(rule.options["follows"])
+
+    @classmethod
+    def of(cls, methods: OptimMethod | Mapping[str, OptimMethod], rule: RuleSpec) -> RateFollower | None:
+        """The follower of a method that has one."""
+        return cls(methods, rule) if isinstance(methods, SGD) and "follows" in rule.options else None
+
+    def end_epoch(self, *, loss: float | None = None, score: float | None = None) -> float:
+        """Look at what the epoch gave; the rate of the next one, which is set."""
+        value = loss if self.monitor == "Loss" else score
+        if value is None:
+            raise JobError(
+                f"A Plateau of {self.monitor!r} must be shown one after each epoch. Received: none. Validate every "
+                "epoch, or monitor 'Loss'."
+            )
+        self.rate = self._plateau.observe(self.rate, value)
+        if not _rules.set_rate(self._follows, self.rate):
+            raise JobError(
+                "The parameters of a method with a Plateau must live on the driver. Received: other servers."
+            )
+        return self.rate
 
 
 def clipping(constant: tuple[float, float] | None, norm: float | None) -> dict[str, Any]:

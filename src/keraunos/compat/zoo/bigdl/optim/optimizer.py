@@ -16,6 +16,7 @@ from keraunos.compat.zoo.bigdl.optim.methods import (
     LarsSGD,
     OptimMethod,
     ParallelAdam,
+    RateFollower,
     RMSprop,
     combined_rule,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "Plateau",
     "Poly",
     "RMSprop",
+    "RateFollower",
     "SequentialSchedule",
     "SeveralIteration",
     "Step",

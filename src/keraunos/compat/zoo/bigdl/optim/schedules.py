@@ -158,7 +158,7 @@ class SequentialSchedule(Schedule):
 class Plateau(Schedule):
     """Multiply the rate by `factor` when `monitor` has not improved for more than `patience` epochs.
 
-    `monitor` is `"Loss"` (the epoch's last training loss) or `"score"` (the first validation method's result). What
+    `monitor` is `"Loss"` (the epoch's training loss) or `"score"` (the first validation method's result). What
     counts as better is less, or more with `mode="max"`, by more than `epsilon`. After a reduction it waits `cooldown`
     epochs, and the rate never falls below `min_lr`. The driver shows it each epoch's value: see `observe`.
     """
