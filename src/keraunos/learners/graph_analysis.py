@@ -1,6 +1,6 @@
 """What parts of a TensorFlow graph need, read and write. Runs on the driver.
 
-Works on the operations and tensors of a live graph; TensorFlow itself is not imported here.
+Works on the operations and tensors of a live graph; TensorFlow itself is not imported.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 # What hands a variable on, without looking at its value.
 _HAND_ON = frozenset({"Switch", "Enter", "Merge", "RefSwitch", "RefEnter", "RefMerge", "RefIdentity"})
-_READ_RESOURCE = frozenset(
-    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "Identity"}
-)
+
+# What looks at a variable and leaves it as it is.
+READERS = frozenset(
+    {
+        "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "Identity",
+        "IsVariableInitialized",
+    }
+)  # fmt: skip
 
 
 def closure(operations: Iterable[Any], fed: Collection[str] = ()) -> dict[str, Any]:
-    """Every operation, by name, that these need; what only a fed tensor needs is left out, its operation is not."""
+    """Every operation, by name, that these need, and they themselves; what makes a fed tensor is not needed."""
     found: dict[str, Any] = {}
     waiting = list(operations)
     while waiting:
@@ -62,7 +67,7 @@ def _is_written(variable: Any, operations: dict[str, Any]) -> bool:
 def _writes(consumer: Any, tensor: Any) -> bool:
     if tensor.dtype.name == "resource":
         # Whatever is not known to read only, such as a call of a function, may write.
-        return consumer.type not in _READ_RESOURCE
+        return consumer.type not in READERS
     if not tensor.dtype._is_ref_dtype:
         return False
     arguments = consumer.op_def.input_arg

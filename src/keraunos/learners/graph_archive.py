@@ -113,13 +113,15 @@ class GraphArchive:
         arrays = _Arrays(body[graph_size + size :], header.pop("arrays"))
         local = {name: arrays.take() for name in header.pop("local")}
         feeds = {name: (arrays.take(), arrays.take()) for name in header.pop("feeds")}
+        layout = Layout.from_json(header.pop("layout"))
+        rest: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in header.items()}
         return cls(
             graph=bytes(body[:graph_size]),
-            layout=Layout.from_json(header.pop("layout")),
+            layout=layout,
             parameters=bytes(body[graph_size : graph_size + size]),
             local=local,
             feeds=feeds,
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in header.items()},
+            **rest,
         )
 
 

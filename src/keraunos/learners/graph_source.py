@@ -367,7 +367,7 @@ def _floating(variables: list[Any], *, named: bool) -> list[Any]:
 
 
 def _is_float(dtype: Any) -> bool:
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    return bool(dtype.kind == "f" or dtype.name == "bfloat16")
 
 
 def _flat(variables: Iterable[Any]) -> Iterator[Any]:
