@@ -50,7 +50,8 @@ class Job(RuleBasedStateMachine):
         self.ready = set()
         self.started = set()
         self.gone = set()
-        self.epochs = {}
+        self.laps = {}
+        self.traced = {}
         self.begun = False
         self.stopped = None
 
@@ -112,7 +113,7 @@ class Job(RuleBasedStateMachine):
         assert welcome.message.kind is Kind.WELCOME
         assert welcome.message.body["sizes"] == {"job": 7}
 
-    @rule(data=st.data(), kind=st.sampled_from([Kind.HELLO, Kind.READY, Kind.EPOCH, Kind.BYE, Kind.FAILED]))
+    @rule(data=st.data(), kind=st.sampled_from([Kind.HELLO, Kind.READY, Kind.LAP, Kind.BYE, Kind.FAILED]))
     def speak_as_an_older_incarnation(self, data, kind):
         rank = self.pick(data, lambda rank: self.incarnations.get(rank, 0) > 1)
         if rank is not None:
@@ -156,26 +157,44 @@ class Job(RuleBasedStateMachine):
         assert [each.message.kind for each in rest] == ([Kind.STOP] if kind is Kind.FAILED else [])
         self.gone.add(rank)
 
-    @rule(data=st.data(), epoch=st.integers(0, 5), values=st.lists(st.floats(-9, 9), max_size=4))
-    def report(self, data, epoch, values):
+    @rule(data=st.data(), lap=st.integers(0, 5), values=st.lists(st.floats(-9, 9), max_size=4))
+    def report(self, data, lap, values):
         rank = self.pick(data, lambda rank: rank in self.incarnations)
         if rank is None:
             return
         payload = memoryview(np.array(values).tobytes())
         body = {"rows": 3, "split": 1, "shapes": [[len(values)]]}
-        if epoch < self.epochs.get(rank, 0):
-            self.unheard(Kind.EPOCH, rank, round_=epoch, payload=payload, **body)
+        if lap < self.laps.get(rank, 0):
+            self.unheard(Kind.LAP, rank, round_=lap, payload=payload, **body)
             return
-        self.epochs[rank] = epoch + 1
-        (event,) = self.say(Kind.EPOCH, rank, round_=epoch, payload=payload, **body)
-        assert (event.kind, event.rank, event.round, event.body) == (Kind.EPOCH, rank, epoch, {"rows": 3, "split": 1})
+        self.laps[rank] = lap + 1
+        (event,) = self.say(Kind.LAP, rank, round_=lap, payload=payload, **body)
+        assert (event.kind, event.rank, event.round, event.body) == (Kind.LAP, rank, lap, {"rows": 3, "split": 1})
         np.testing.assert_array_equal(event.arrays[0], values)
 
-    @rule(epoch=st.integers(0, 9), last=st.booleans())
-    def everyone_hears_the_driver(self, epoch, last):
+    @rule(data=st.data(), first=st.integers(0, 9), count=st.integers(1, 4))
+    def report_losses(self, data, first, count):
+        """What is repeated is left out, so that a rank's losses come once and in the order of its steps."""
+        rank = self.pick(data, lambda rank: rank in self.incarnations)
+        if rank is None:
+            return
+        steps = np.arange(first, first + count, dtype=np.float64)
+        payload = memoryview(np.stack([steps, steps + 100], axis=1).tobytes())
+        known = self.traced.get(rank, 0)
+        if first + count <= known:
+            self.unheard(Kind.LOSSES, rank, round_=first, payload=payload)
+            return
+        (event,) = self.say(Kind.LOSSES, rank, round_=first, payload=payload)
+        fresh = steps[steps >= known]
+        assert (event.kind, event.rank, event.round) == (Kind.LOSSES, rank, fresh[0])
+        np.testing.assert_array_equal(event.arrays[0], np.stack([fresh, fresh + 100], axis=1))
+        self.traced[rank] = first + count
+
+    @rule(lap=st.integers(0, 9), last=st.booleans())
+    def everyone_hears_the_driver(self, lap, last):
         present = self.incarnations.keys() - self.gone
         for actions, kind in (
-            (self.state.go(epoch, 0.1, last=last), Kind.GO),
+            (self.state.go(lap, 0.1, last=last), Kind.GO),
             (self.state.alive(), Kind.ALIVE),
             (self.state.release(), Kind.RELEASE),
         ):
@@ -202,7 +221,9 @@ class Job(RuleBasedStateMachine):
             for wrong in ({"rows": -1}, {"rows": "x"}, {"parts": 0}, {"parts": 65}, {"spec": 7}, {"spec": {}}):
                 self.unheard(Kind.READY, rank, **{**FACTS, "slice": place(rank), **wrong})
         self.unheard(Kind.FETCH, rank, name="something else")
-        self.unheard(Kind.EPOCH, rank, shapes=[[3]], payload=memoryview(b"12345678"))
+        self.unheard(Kind.LAP, rank, shapes=[[3]], payload=memoryview(b"12345678"))
+        self.unheard(Kind.LOSSES, rank, payload=memoryview(b"12345678"))
+        self.unheard(Kind.LOSSES, rank)
         self.unheard(Kind.PARAMETERS, rank, offset=9, payload=memoryview(np.zeros(2, np.float32)))
         self.unheard(Kind.PUSH, rank)
         self.unheard(Kind.START, rank)

@@ -98,7 +98,7 @@ def test_a_note_stands_above_the_bar(wide):
 def test_rows_may_become_known_later(wide):
     stream = Terminal()
     with Progress.open(None, 1, 1, stream) as progress:
-        progress.expect(200)
+        progress.expect(200, 1)
         progress.update(50, 0, {})
         progress.update(100, 0, {})
         progress.epoch_end(0, {})

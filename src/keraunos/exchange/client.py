@@ -25,6 +25,7 @@ from keraunos.errors import ExchangeError
 from keraunos.exchange.link import Link
 from keraunos.exchange.shared_memory import host_mark
 from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
+from keraunos.job.course import Leg
 from keraunos.parameters import Vector
 
 # A waiting worker first looks again and again, giving its core to whoever wants it, because waking an idle core
@@ -49,9 +50,9 @@ class Superseded(ExchangeError):  # noqa: N818 - says what happened to this work
 
 @dataclass(frozen=True)
 class Control:
-    """What the driver decided after an epoch."""
+    """What the driver decided after a lap."""
 
-    epoch: int
+    lap: int
     learning_rate: float | None
     last: bool
 
@@ -104,8 +105,12 @@ class Client:
         self.on_sleep = None
 
     def on(self, kind: Kind, handler: Callable[[Message], None]) -> None:
-        """Call `handler` for such messages of the coordinator, whenever this worker listens."""
+        """Call `handler` for such messages of the coordinator that are here, then whenever this worker listens."""
         self._handlers[kind] = handler
+        here = [message for message in self._inbox if message.kind is kind]
+        self._inbox = [message for message in self._inbox if message.kind is not kind]
+        for message in here:
+            handler(message)
 
     def hello(self, facts: Mapping[str, Any]) -> Mapping[str, int]:
         """Join the job; gives the sizes of what there is to fetch."""
@@ -137,29 +142,44 @@ class Client:
         start = self._wait(Kind.START).body
         decided = start.get("decided")
         if decided is not None:
-            self.control = Control(int(decided["epoch"]), decided["learning_rate"], bool(decided["last"]))
+            self.control = Control(int(decided["lap"]), decided["learning_rate"], bool(decided["last"]))
         return start
 
-    def report(self, epoch: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
+    def report(self, leg: Leg, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
         """Tell the driver how far this rank is, and the metrics' state since the last report."""
         shapes, buffer = pack_arrays(metrics)
-        self._link.send(Kind.REPORT, epoch, body={"rows": rows, "shapes": shapes}, payload=buffer)
+        body = {"rows": rows, "epoch": leg.epoch, "lap": leg.index, "shapes": shapes}
+        self._link.send(Kind.REPORT, leg.number, body=body, payload=buffer)
 
-    def end_epoch(
+    def report_losses(self, first_step: int, losses: npt.NDArray[np.float64]) -> None:
+        """Tell the driver the losses of consecutive steps and their rows, a row of `losses` for each step."""
+        for start, stop in chunks(len(losses), losses[:1].nbytes):
+            self._link.send(Kind.LOSSES, first_step + start, payload=np.array(losses[start:stop], np.float64))
+
+    def end_lap(
         self,
-        epoch: int,
+        leg: Leg,
         rows: int,
         metrics: Sequence[npt.NDArray[np.float64]],
         validation: Sequence[npt.NDArray[np.float64]],
     ) -> None:
-        """Tell the driver that an epoch is done: the rest of its metrics, then those of the validation rows."""
+        """Tell the driver that a lap is done: the rest of its metrics, then those of the validation rows."""
         shapes, buffer = pack_arrays([*metrics, *validation])
-        body = {"rows": rows, "shapes": shapes, "split": len(metrics)}
-        self._link.send(Kind.EPOCH, epoch, body=body, payload=buffer)
+        body = {
+            "rows": rows,
+            "epoch": leg.epoch,
+            "lap": leg.index,
+            "step": leg.step + leg.stop - leg.first,
+            "ends_epoch": leg.ends_epoch,
+            "final": leg.final,
+            "shapes": shapes,
+            "split": len(metrics),
+        }
+        self._link.send(Kind.LAP, leg.number, body=body, payload=buffer)
 
-    def wait_for_go(self, epoch: int) -> Control:
-        """What the driver decided after that epoch."""
-        return self.wait_until(lambda: self.control if self.control and self.control.epoch >= epoch else None, "GO")
+    def wait_for_go(self, lap: int) -> Control:
+        """What the driver decided after that lap."""
+        return self.wait_until(lambda: self.control if self.control and self.control.lap >= lap else None, "GO")
 
     def poll_control(self) -> Control | None:
         """The driver's latest decision, without waiting for one."""

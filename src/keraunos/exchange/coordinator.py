@@ -77,13 +77,13 @@ class Coordinator:
             raise ExchangeError("the coordinator has ended")
         self._ring(command)
 
-    def collect(self, timeout: float, check: Callable[[], None] | None = None, *, last: bool = False) -> None:
-        """Have the hosts of the slices send their parameters, and wait until they are in `state.uploaded`.
+    def collect(self, timeout: float, check: Callable[[], None] | None, ask: Callable[[], Iterable[Action]]) -> None:
+        """Let `ask` ask for parameters, and wait until they are in `state.uploaded`.
 
-        `check` is called while waiting, and may raise what keeps them from coming. With `last` the training is over.
+        `check` is called while waiting, and may raise what keeps them from coming.
         """
         self.uploaded.clear()
-        self.command(lambda: self.state.ask_for_parameters(last=last))
+        self.command(ask)
         deadline = self._clock() + timeout
         while not self.uploaded.wait(_LOOK_SECONDS):
             if check is not None:
@@ -92,7 +92,7 @@ class Coordinator:
                 missing = ", ".join(map(str, sorted(self.state.uploads_missing)))
                 raise ExchangeError(
                     f"The parameters did not come home within {timeout:.0f} s: nothing was heard from member(s) "
-                    f"{missing}, which host a part of them."
+                    f"{missing}, which hold them."
                 )
 
     def _ring(self, command: Callable[[], Iterable[Action]] | None) -> None:

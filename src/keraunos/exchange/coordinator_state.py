@@ -111,7 +111,8 @@ class CoordinatorState:
         self.uploads_missing: set[int] = set()
         self.start_facts: dict[str, Any] = {}
         self.members: dict[int, Member] = {}
-        self.epochs_done: dict[int, int] = {}
+        self.laps_done: dict[int, int] = {}
+        self.steps_traced: dict[int, int] = {}
         self.decided: dict[str, Any] | None = None
         self.started = False
         self.stopped: str | None = None
@@ -151,7 +152,7 @@ class CoordinatorState:
             "common": self.common,
             "bells": self.bells,
             "again": member.returning,
-            "epochs_done": self.epochs_done.get(rank, 0),
+            "laps_done": self.laps_done.get(rank, 0),
             "decided": self.decided,
         }
 
@@ -169,10 +170,10 @@ class CoordinatorState:
         self.stopped = reason
         return self._to_all(Message(Kind.STOP, body={"reason": reason}))
 
-    def go(self, epoch: int, learning_rate: float | None, *, last: bool) -> list[Action]:
-        """Tell everyone what the driver decided after an epoch."""
-        self.decided = {"epoch": epoch, "learning_rate": learning_rate, "last": last}
-        return self._to_all(Message(Kind.GO, round=epoch, body=self.decided))
+    def go(self, lap: int, learning_rate: float | None, *, last: bool) -> list[Action]:
+        """Tell everyone what the driver decided after a lap."""
+        self.decided = {"lap": lap, "learning_rate": learning_rate, "last": last}
+        return self._to_all(Message(Kind.GO, round=lap, body=self.decided))
 
     def release(self) -> list[Action]:
         """Training is over: hosts of slices may end."""
@@ -182,6 +183,11 @@ class CoordinatorState:
         """Have the hosts of the slices send what they hold; `uploads_missing` is empty once all have."""
         self.uploads_missing = set(self._hosts)
         return [Send(rank, Message(Kind.UPLOAD, body={"last": last})) for rank in sorted(self._hosts)]
+
+    def ask_one_for_parameters(self) -> list[Action]:
+        """Have one worker send the parameters, where each of them has all of them; another one if it is lost."""
+        self.uploads_missing = {min(self._live(), default=min(self._rows))}
+        return [Send(rank, Message(Kind.UPLOAD)) for rank in self.uploads_missing]
 
     def alive(self) -> list[Action]:
         """A sign of life for everyone."""
@@ -196,7 +202,8 @@ class CoordinatorState:
             Kind.FETCH: self._fetch,
             Kind.READY: self._ready,
             Kind.REPORT: self._report,
-            Kind.EPOCH: self._report,
+            Kind.LAP: self._lap,
+            Kind.LOSSES: self._losses,
             Kind.PARAMETERS: self._parameters,
             Kind.STATE: self._state,
             Kind.ASK: self._ask,
@@ -231,9 +238,12 @@ class CoordinatorState:
         sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
         event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
+        actions: list[Action] = [event, Send(message.rank, welcome)]
+        if again and message.rank in self.uploads_missing and message.rank not in self._hosts:
+            actions += self.ask_one_for_parameters()
         # Whoever waited for the state of the one that was lost gets another's.
         waiting = [rank for rank, each in self.members.items() if again and each.asked_for == message.rank]
-        return [event, Send(message.rank, welcome), *(action for rank in waiting for action in self._give(rank))]
+        return actions + [action for rank in waiting for action in self._give(rank)]
 
     def _fetch(self, message: Message) -> list[Action]:
         name = str(message.body["name"])
@@ -295,11 +305,24 @@ class CoordinatorState:
     def _report(self, message: Message) -> list[Action]:
         body = dict(message.body)
         arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
-        if message.kind is Kind.EPOCH:
-            if message.round < self.epochs_done.get(message.rank, 0):
-                return self._drop()
-            self.epochs_done[message.rank] = message.round + 1
         return [Event(message.kind, message.rank, body, arrays, message.round)]
+
+    def _lap(self, message: Message) -> list[Action]:
+        actions = self._report(message)
+        if message.round < self.laps_done.get(message.rank, 0):
+            return self._drop()
+        self.laps_done[message.rank] = message.round + 1
+        return actions
+
+    def _losses(self, message: Message) -> list[Action]:
+        """Losses of consecutive steps and their rows; a rank that came back may repeat some, which are left out."""
+        pairs = np.frombuffer(message.payload or b"", dtype=np.float64).reshape(-1, 2)
+        known = self.steps_traced.get(message.rank, 0)
+        fresh = pairs[max(0, known - message.round) :]
+        if not fresh.size:
+            return self._drop()
+        self.steps_traced[message.rank] = message.round + len(pairs)
+        return [Event(message.kind, message.rank, {}, [fresh.copy()], max(known, message.round))]
 
     def _parameters(self, message: Message) -> list[Action]:
         if self.uploaded.size != self.layout.size:
@@ -341,15 +364,19 @@ class CoordinatorState:
     def _give(self, rank: int, round_: int | None = None) -> list[Action]:
         member = self.members[rank]
         wanted = member.wanted_round if round_ is None else round_
-        others = [
-            other
-            for other, each in sorted(self.members.items())
-            if other < FIRST_SERVER and other != rank and each.started and not each.returning and not each.gone
-        ]
+        others = [other for other in self._live() if other != rank]
         if wanted is None or not others:
             return self._hand_over(rank)
         member.wanted_round, member.asked_for = wanted, others[0]
         return [Send(others[0], Message(Kind.SNAPSHOT, round=wanted, body={"for": rank}))]
+
+    def _live(self) -> list[int]:
+        """The workers that train, and have since they started."""
+        return [
+            rank
+            for rank, each in sorted(self.members.items())
+            if rank < FIRST_SERVER and each.started and not each.returning and not each.gone
+        ]
 
     def _hand_over(self, rank: int) -> list[Action]:
         member, held = self.members[rank], self._held.get(rank)

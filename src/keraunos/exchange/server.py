@@ -134,16 +134,18 @@ class Server:
 
         `check` is called while waiting for them and may raise.
 
-        They come from here, from the hosts of the slices, or, where the rule runs on the workers, from the one that
-        sends them.
+        They come from here, from the hosts of the slices, or, where the rule runs on the workers, from one that waits
+        for the driver (and is not asked again when training is over, because it has sent them).
         """
         if self.plan.applies_on_workers:
+            if not last:
+                self._coordinator.collect(COLLECT_SECONDS, check, self.state.ask_one_for_parameters)
             return self.state.uploaded
         if self._on_driver:
             if last:
                 self._slices[0].rule.finish(self._slices[0].parameters)
             return self._copied(self._slices[0])
-        self._coordinator.collect(COLLECT_SECONDS, check, last=last)
+        self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.ask_for_parameters(last=last))
         return self.state.uploaded
 
     def tell_at_start(self, facts: Mapping[str, Any]) -> None:
@@ -160,9 +162,9 @@ class Server:
         common, bells = (None if region is None else region.offer for region in (self._common, self._bells))
         self._command(lambda: self.state.start(common, bells))
 
-    def go(self, epoch: int, *, learning_rate: float | None, last: bool) -> None:
-        """Tell the workers to go on after an epoch, or that it was the last."""
-        self._command(lambda: self.state.go(epoch, learning_rate, last=last))
+    def go(self, lap: int, *, learning_rate: float | None, last: bool) -> None:
+        """Tell the workers to go on after a lap, or that it was the last."""
+        self._command(lambda: self.state.go(lap, learning_rate, last=last))
 
     def release(self) -> None:
         """Let those who host slices end."""

@@ -43,7 +43,7 @@ class Kind(IntEnum):
     FETCH = 2
     READY = 3
     REPORT = 4
-    EPOCH = 5
+    LAP = 5
     PARAMETERS = 6
     STATE = 7
     NORM = 8
@@ -51,6 +51,7 @@ class Kind(IntEnum):
     DONE = 10
     BYE = 11
     ASK = 12
+    LOSSES = 13
 
     WELCOME = 32
     BLOB = 33

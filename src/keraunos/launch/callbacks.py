@@ -52,7 +52,7 @@ def check_callbacks(callbacks: Sequence[Any]) -> None:
 class KerasCallbacks(Hooks):
     """The Keras callbacks of one fit, as hooks. They are asked after all other hooks."""
 
-    def __init__(self, callbacks: Sequence[Any], *, epochs: int) -> None:
+    def __init__(self, callbacks: Sequence[Any], *, epochs: int | None) -> None:
         self._callbacks = list(callbacks)
         self._epochs = epochs
         self._logs: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Following a fit from the driver: joining, progress, epochs, callbacks, the end. Runs on the driver.
+"""Following a fit from the driver: joining, progress, laps, hooks, the end. Runs on the driver.
 
 The thread that called `fit` runs this; the server answers workers from its own thread and puts what they report
 into a queue. What was launched, Spark tasks or plain processes, is seen only through `Workers`.
@@ -11,7 +11,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,10 +21,12 @@ from keraunos.errors import ClusterError, DataError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
+from keraunos.job.course import Course
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.hooks import Hooks, Lap
-from keraunos.learners.home_model import HomeModel, MetricStates
+from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
 from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
@@ -62,15 +64,6 @@ class Workers(Protocol):
         """What a user may do when workers do not come."""
 
 
-@dataclass
-class _Epoch:
-    """The metrics' states of one epoch as they arrive."""
-
-    states: list[list[Any]] = field(default_factory=list)
-    validation: list[list[Any]] = field(default_factory=list)
-    ranks: set[int] = field(default_factory=set)
-
-
 class Fit:
     """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
 
@@ -101,7 +94,8 @@ class Fit:
         if job.schedule.learning_rate is not None:
             home.learning_rate = job.schedule.learning_rate
         # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
-        asked = [*hooks, *([KerasCallbacks(callbacks, epochs=job.schedule.epochs)] if callbacks else [])]
+        epochs = job.schedule.epochs if job.schedule.steps is None else None
+        asked = [*hooks, *([KerasCallbacks(callbacks, epochs=epochs)] if callbacks else [])]
         with Server(
             job.exchange,
             job.workers,
@@ -115,7 +109,7 @@ class Fit:
         ) as server:
             for each in asked:
                 each.begin(home)
-            server.tell_at_start({"learning_rate": home.learning_rate, "parameters_each_epoch": bool(asked)})
+            server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
             yield cls(job, home, server, asked, verbose)
 
     @property
@@ -178,9 +172,8 @@ class _Follower:
         self._done: set[int] = set()
         self._servers: set[int] = set()
         self._rows_done: dict[int, int] = {}
-        self._epochs: dict[int, _Epoch] = {}
+        self._book = LapBook()
         self._history: list[dict[str, float]] = []
-        self._reader: MetricStates | None = None
         self._progress: Progress | None = None
         self._last = False
         self._show_next = 0.0
@@ -189,8 +182,8 @@ class _Follower:
         """Follow to the end; the model then has the trained parameters."""
         with Progress.open(None, self._job.schedule.epochs, self._verbose) as progress:
             self._gather()
-            progress.expect(self._total_rows())
             self._progress = progress
+            self._expect()
             if self._job.needs_all_workers:
                 self._server.start(self._ready)
             while len(self._left | self._done) < self._job.workers:
@@ -228,8 +221,18 @@ class _Follower:
             raise DataError(self._no_rows())
         self._check_ready()
 
-    def _total_rows(self) -> int:
-        return sum(int(facts["rows"]) for facts in self._ready.values()) * self._job.schedule.epochs
+    def _expect(self) -> None:
+        """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""
+        schedule, workers = self._job.schedule, self._job.workers
+        rows = {rank: int(facts["rows"]) for rank, facts in self._ready.items()}
+        total = epochs = 0
+        for rank, count in rows.items():
+            course = Course.of(self._job, rows, rank)
+            step = min(count, schedule.batch_of(rank, workers))
+            total += course.rows(schedule.rows_of(count, rank, workers), step)
+            epochs = max(epochs, course.epochs)
+        if self._progress is not None:
+            self._progress.expect(total, epochs)
 
     def _no_rows(self) -> str:
         return (
@@ -285,7 +288,8 @@ class _Follower:
             Kind.HELLO: self._on_hello,
             Kind.READY: self._on_ready,
             Kind.REPORT: self._on_report,
-            Kind.EPOCH: self._on_epoch,
+            Kind.LOSSES: self._on_losses,
+            Kind.LAP: self._on_lap,
             Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
@@ -331,8 +335,8 @@ class _Follower:
                 "write it out, or checkpoint() it, before `fit`."
             )
         spec = BatchSpec.from_json(event.body["spec"])
-        if self._reader is None:
-            self._reader = self._home.metric_states(spec)
+        if self._book.reader is None:
+            self._book.reader = self._home.metric_states(spec)
         first = next(iter(self._ready.values()), None)
         if first is not None and first["spec"] != event.body["spec"]:
             raise DataError(
@@ -340,81 +344,79 @@ class _Follower:
                 f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
             )
         self._ready[event.rank] = event.body
-        if self._progress is not None:
-            # An asynchronous plan's later workers come when the first are already training.
-            self._progress.expect(self._total_rows())
+        self._expect()
 
     def _on_report(self, event: Event) -> None:
-        epoch = self._epochs.setdefault(event.round, _Epoch())
-        self._add(epoch, event.arrays)
+        self._book.measure(event.body, event.arrays)
         self._rows_done[event.rank] = int(event.body["rows"])
-        self._show(event.round, epoch)
+        self._show()
 
-    def _on_epoch(self, event: Event) -> None:
-        epoch = self._epochs.setdefault(event.round, _Epoch())
+    def _on_losses(self, event: Event) -> None:
+        losses, rows = event.arrays[0].T
+        for each in self._hooks:
+            each.on_losses(event.rank, event.round, losses, rows)
+
+    def _on_lap(self, event: Event) -> None:
         split = int(event.body["split"])
-        self._add(epoch, event.arrays[:split])
-        if len(event.arrays) > split:
-            epoch.validation.append(event.arrays[split:])
-        epoch.ranks.add(event.rank)
+        self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
         self._rows_done[event.rank] = int(event.body["rows"])
-        self._close_epochs()
+        self._close_laps()
 
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
-        self._close_epochs()
+        self._close_laps()
 
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
-        self._close_epochs()
+        self._close_laps()
 
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
         raise_failure(event.rank, event.body)
 
-    def _close_epochs(self) -> None:
-        """Close the next epoch once every rank that trains has reported it."""
-        number = len(self._history)
-        epoch = self._epochs.get(number)
-        expected = set(range(self._job.workers)) - self._left - self._done
-        if epoch is None or self._last or not epoch.ranks or not expected <= epoch.ranks:
-            return
-        logs = self._logs(epoch)
-        self._history.append(logs)
-        del self._epochs[number]
-        if self._progress is not None:
-            self._progress.update(sum(self._rows_done.values()), number, logs)
-            self._progress.epoch_end(number, logs)
-        self._last = self._ask(number, logs)
-        self._server.go(number, learning_rate=self._home.learning_rate, last=self._last)
-        self._close_epochs()
+    def _close_laps(self) -> None:
+        """Close every lap that all ranks that train have reported, until training is to end."""
+        while not self._last:
+            lap = self._book.close(set(range(self._job.workers)) - self._left - self._done)
+            if lap is None:
+                return
+            self._last = self._ask(lap)
+            if lap.over or self._last:
+                self._history.append(lap.epoch_logs)
+            if self._progress is not None:
+                self._progress.update(sum(self._rows_done.values()), lap.epoch, lap.epoch_logs)
+                if lap.over or self._last:
+                    self._progress.epoch_end(lap.epoch, lap.epoch_logs)
+            self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
 
-    def _ask(self, number: int, logs: dict[str, float]) -> bool:
-        """Tell the hooks that an epoch ended; whether it was the last."""
-        last = number + 1 == self._job.schedule.epochs
+    def _ask(self, closed: ClosedLap) -> bool:
+        """Tell the hooks that a lap ended; whether it was the last."""
+        lap = Lap(
+            epoch=closed.epoch,
+            step=closed.step,
+            ends_epoch=closed.ends_epoch,
+            logs=closed.logs,
+            epoch_logs=closed.epoch_logs,
+            last=closed.last,
+            parameters=self._parameters_of_now(),
+        )
         for each in self._hooks:
-            lap = Lap(number, 0, ends_epoch=True, logs=logs, epoch_logs=logs, last=last, parameters=self._parameters)
-            last |= each.end_lap(lap)
-        return last
+            if each.end_lap(lap):
+                lap = replace(lap, last=True)
+        return lap.last
 
-    def _parameters(self) -> Vector:
-        return np.array(self._server.parameters(self._workers.check))
+    def _parameters_of_now(self) -> Callable[[], Vector]:
+        """What gives the parameters as they are at this meeting; they come home once, whoever asks."""
+        found: list[Vector] = []
 
-    def _add(self, epoch: _Epoch, state: list[Any]) -> None:
-        """Take a state in; one merged state stands for all before it, so that long epochs cost no more."""
-        if self._reader is not None:
-            epoch.states = [self._reader.merge([*epoch.states, state])]
+        def parameters() -> Vector:
+            if not found:
+                found.append(np.array(self._server.parameters(self._workers.check)))
+            return found[0].copy()
 
-    def _logs(self, epoch: _Epoch) -> dict[str, float]:
-        if self._reader is None:
-            return {}
-        logs = self._reader.read(epoch.states)
-        if epoch.validation:
-            logs |= {f"val_{name}": value for name, value in self._reader.read(epoch.validation).items()}
-        return logs
+        return parameters
 
-    def _show(self, number: int, epoch: _Epoch) -> None:
-        due = self._clock() >= self._show_next and number == len(self._history)
-        if due and self._progress is not None and self._reader is not None:
+    def _show(self) -> None:
+        if self._progress is not None and self._clock() >= self._show_next:
             self._show_next = self._clock() + _SHOW_SECONDS
-            self._progress.update(sum(self._rows_done.values()), number, self._reader.read(epoch.states))
+            self._progress.update(sum(self._rows_done.values()), self._book.epoch, self._book.so_far())

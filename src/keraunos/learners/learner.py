@@ -86,6 +86,10 @@ class Learner(ABC):
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
         """The metrics' state since the last call (training and validation alike), which is then reset."""
 
+    def take_losses(self) -> npt.NDArray[np.float64]:
+        """The loss of each training step since the last call, beside its rows; none where a step's is not known."""
+        return np.empty((0, 2))
+
     @abstractmethod
     def optimizer_state(self) -> list[npt.NDArray[Any]]:
         """The optimizer's variables."""

@@ -59,8 +59,8 @@ class Progress:
             return _Bar(total_rows, epochs, target, given=stream is not None)
         return _Lines(epochs, target, clock)
 
-    def expect(self, total_rows: int) -> None:
-        """Say how many rows the whole training reads, once it is known."""
+    def expect(self, total_rows: int, epochs: int) -> None:
+        """Say how many rows the whole training reads, and in how many epochs, once it is known."""
 
     def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
         """So many rows have been read since the training began; this is epoch `epoch`, counted from 0."""
@@ -92,6 +92,9 @@ class _Lines(Progress):
         self._rows = 0
         self._rows_before = 0
 
+    def expect(self, total_rows: int, epochs: int) -> None:
+        self._epochs = epochs
+
     def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
         self._rows = rows_done_total
 
@@ -113,6 +116,7 @@ class _Lines(Progress):
 class _Bar(Progress):
     def __init__(self, total_rows: int | None, epochs: int, stream: TextIO, *, given: bool) -> None:
         self._epochs = epochs
+        self._epoch = 0
         self._stream = stream
         self._started = False
         self._columns = None if _in_notebook() and not given else _columns()
@@ -127,7 +131,9 @@ class _Bar(Progress):
             bar_format=_RUNNING if total_rows else _UNMETERED,
         )
 
-    def expect(self, total_rows: int) -> None:
+    def expect(self, total_rows: int, epochs: int) -> None:
+        self._epochs = epochs
+        self._tqdm.set_description_str(self._title(self._epoch), refresh=False)
         self._tqdm.total = total_rows
         self._tqdm.bar_format = _RUNNING
         self._tqdm.refresh()
@@ -136,6 +142,7 @@ class _Bar(Progress):
         bar = self._tqdm
         if not self._started and rows_done_total:
             self._start(rows_done_total)
+        self._epoch = epoch
         bar.set_description_str(self._title(epoch), refresh=False)
         bar.set_postfix_str(self._metrics(logs), refresh=False)
         bar.update(max(rows_done_total - bar.n, 0))

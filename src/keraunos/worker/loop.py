@@ -1,7 +1,7 @@
 """What a worker does, from its first row to its last message. Read this first. Runs on workers.
 
 join the job → claim cores → read the rows once → build the learner → start when all are ready
-for each epoch:  for each round:  step, share;   then validate, report, and hear what the driver decided
+for each lap:  for each round:  step, share;   then validate, report, and hear what the driver decided
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from keraunos.exchange.client import Client, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
+from keraunos.exchange.wire import Kind
+from keraunos.job.course import Course, Leg
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
@@ -173,7 +175,7 @@ def _host(
 
 
 class _Training:
-    """One rank's epochs and rounds."""
+    """One rank's laps and rounds."""
 
     def __init__(
         self,
@@ -194,31 +196,32 @@ class _Training:
         rows = {int(rank): int(count) for rank, count in start["rows"].items()}
         self._uploads = job.exchange.applies_on_workers and client.rank == min(rows)
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
-        # A synchronous round needs everyone, so all ranks take as many steps as the one with the most.
-        counted = rows if job.exchange.synchronous else {client.rank: shard.rows}
-        self._steps = max(job.schedule.steps_of(count, rank, job.workers) for rank, count in counted.items())
-        self._length = self._steps if self._plan.every == "epoch" else int(self._plan.every)
+        self._course = Course.of(job, rows, client.rank)
         self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
         self._rows_done = 0
+        self._losses_done = 0
         self._reported = time.monotonic()
 
     def run(self) -> None:
-        """Every epoch from where this rank stands, then the parameters where no server has them."""
+        """Every lap from where this rank stands, then the parameters where no server has them."""
         self._set_learning_rate(self._start.get("learning_rate"))
         first, skipped = self._begin()
         ended = self._client.control is not None and self._client.control.last and self._start["again"]
-        for epoch in range(self._schedule.epochs if ended else first, self._schedule.epochs):
-            batches = self._batches(epoch)
-            self._epoch(epoch, itertools.islice(batches, skipped * self._length, None), skipped)
+        batches: Iterator[Batch] = iter(())
+        for number in range(self._course.laps if ended else first, self._course.laps):
+            leg = self._course.leg(number)
+            if number == first or not leg.index:
+                batches = itertools.islice(self._batches(leg.epoch), leg.first + skipped * self._course.every, None)
+            self._lap(leg, batches, skipped)
             skipped = 0
-            if self._ends_after(epoch):
+            if self._ends_after(leg):
                 break
         if self._uploads:
-            self._client.send_parameters(self._rounds.weights(), body={"epoch": None})
+            self._client.send_parameters(self._rounds.weights())
 
     def _begin(self) -> tuple[int, int]:
-        """Join the slices; the epoch to begin with, and the rounds of it that are done."""
+        """Join the slices; the lap to begin with, and the rounds of it that are done."""
         again = bool(self._start["again"])
         wants = not self._plan.synchronous or (again and not self._plan.applies_on_workers)
         self._state.round = self._slices.join(wants_parameters=wants)
@@ -226,32 +229,57 @@ class _Training:
         if again:
             parameters = self._state.recover(parameters)
         self._rounds.begin(parameters)
-        epochs, rounds = divmod(self._state.round, max(1, -(-self._steps // max(1, self._length))))
+        if self._plan.applies_on_workers:
+            self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(self._rounds.weights()))
+        laps, rounds = self._course.place(self._state.round)
         if again:
-            logger.info("rank %d continues in epoch %d after %d rounds of it", self._client.rank, epochs + 1, rounds)
-            control = self._client.control
-            if control is not None:
-                self._set_learning_rate(control.learning_rate)
-            if self._start["epochs_done"] < epochs:
-                # Lost after the last round of an epoch and before its end; what it measured is lost with it.
-                self._ends_after(epochs - 1)
-        return epochs, rounds
+            self._resume(laps, rounds)
+        return laps, rounds
 
-    def _ends_after(self, epoch: int) -> bool:
-        """Measure what an epoch led to, report it, and hear whether it was the last."""
+    def _resume(self, laps: int, rounds: int) -> None:
+        """Take up what was decided while this rank was away, and end the lap that it did not end."""
+        logger.info("rank %d continues after %d laps and %d rounds", self._client.rank, laps, rounds)
+        if self._start["laps_done"] < laps:
+            # Lost after the last round of a lap and before its end; what it measured is lost with it.
+            self._ends_after(self._course.leg(laps - 1))
+        elif laps and self._plan.synchronous:
+            self._client.wait_for_go(laps - 1)
+        if self._client.control is not None:
+            self._set_learning_rate(self._client.control.learning_rate)
+
+    def _lap(self, leg: Leg, batches: Iterator[Batch], skipped: int) -> None:
+        length = self._course.every
+        self._losses_done = skipped * length
+        for first in range(leg.first + skipped * length, leg.stop, max(1, length)):
+            portion = itertools.islice(batches, min(length, leg.stop - first))
+            self._rows_done += self._rounds.run(self._state.round, portion)
+            self._state.end_round()
+            if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
+                self._reported = time.monotonic()
+                self._report_losses(leg)
+                self._client.report(leg, self._rows_done, self._learner.take_metrics())
+
+    def _ends_after(self, leg: Leg) -> bool:
+        """Measure what a lap led to, report it, and hear whether it was the last."""
         self._rounds.finish()
+        self._report_losses(leg)
         metrics = self._learner.take_metrics()
         for batch in self._shard.validation_batches(self._batch_size, remainder=self._schedule.remainder):
             self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if self._shard.validation_rows else []
-        if self._uploads and self._start.get("parameters_each_epoch"):
-            self._client.send_parameters(self._rounds.weights(), body={"epoch": epoch})
-        self._client.end_epoch(epoch, self._rows_done, metrics, validation)
-        control = self._client.wait_for_go(epoch) if self._plan.synchronous else self._client.poll_control()
+        self._client.end_lap(leg, self._rows_done, metrics, validation)
+        control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False
         self._set_learning_rate(control.learning_rate)
         return control.last
+
+    def _report_losses(self, leg: Leg) -> None:
+        """Tell the driver the losses since the last time, where somebody wants to know."""
+        losses = self._learner.take_losses()
+        if len(losses) and self._start.get("traces_losses"):
+            self._client.report_losses(leg.step + self._losses_done, losses)
+        self._losses_done += len(losses)
 
     def _set_learning_rate(self, value: float | None) -> None:
         if value is not None and value != self._learner.learning_rate:
@@ -262,12 +290,3 @@ class _Training:
         return self._shard.batches(
             epoch, self._batch_size, schedule.shuffle, remainder=schedule.remainder, draws=schedule.draws
         )
-
-    def _epoch(self, epoch: int, batches: Iterator[Batch], skipped: int) -> None:
-        for first in range(skipped * self._length, self._steps, max(1, self._length)):
-            portion = itertools.islice(batches, min(self._length, self._steps - first))
-            self._rows_done += self._rounds.run(self._state.round, portion)
-            self._state.end_round()
-            if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
-                self._reported = time.monotonic()
-                self._client.report(epoch, self._rows_done, self._learner.take_metrics())

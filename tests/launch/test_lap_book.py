@@ -1,0 +1,100 @@
+"""Laps close in order, once, with everything that was measured in them, however the workers' reports interleave."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keraunos.job.course import Course
+from keraunos.job.schedule import Schedule
+from keraunos.launch.lap_book import LapBook
+from keraunos.learners.graph_home import RowMeans
+
+
+def body_of(leg):
+    return {
+        "epoch": leg.epoch,
+        "lap": leg.index,
+        "step": leg.step + leg.stop - leg.first,
+        "ends_epoch": leg.ends_epoch,
+        "final": leg.final,
+    }
+
+
+def reports(course):
+    """What one rank says on its way: its steps' losses are their numbers, each over one row."""
+    for leg in map(course.leg, range(course.laps)):
+        sums = [np.array([float(step), 1.0]) for step in range(leg.step, leg.step + leg.stop - leg.first)]
+        for each in sums[:-1]:
+            yield "measure", leg, [each]
+        yield "end", leg, sums[-1:]
+
+
+def follow(courses, order):
+    """Let ranks speak in that order; the laps that close."""
+    book = LapBook()
+    book.reader = RowMeans(["loss"])
+    streams = {rank: reports(course) for rank, course in enumerate(courses)}
+    closed = []
+    for choice in order:
+        if not streams:
+            break
+        rank = sorted(streams)[choice % len(streams)]
+        said = next(streams[rank], None)
+        if said is None:
+            del streams[rank]
+        elif said[0] == "measure":
+            book.measure(body_of(said[1]), said[2])
+            assert book.so_far()
+        else:
+            book.end(rank, body_of(said[1]), said[2], [np.array([float(rank), 1.0])])
+        while (lap := book.close(set(streams))) is not None:
+            closed.append(lap)
+    assert not streams
+    return closed
+
+
+orders = st.lists(st.integers(0, 5), min_size=300, max_size=300).map(lambda order: order + [0] * 600)
+
+
+@given(
+    orders,
+    st.lists(st.integers(1, 8), min_size=1, max_size=3),
+    st.none() | st.integers(1, 4),
+    st.none() | st.integers(1, 12),
+)
+def test_epochs_hold_everything_whoever_runs_ahead(order, lengths, lap, steps):
+    courses = [Course(Schedule(epochs=2, lap=lap, steps=steps), 1, each) for each in lengths]
+    closed = follow(courses, order)
+    assert [each.number for each in closed] == list(range(len(closed)))
+    assert [each.last for each in closed] == [False] * (len(closed) - 1) + [True]
+    over = [each for each in closed if each.over]
+    assert [each.epoch for each in over] == list(range(max(course.epochs for course in courses)))
+    for each in over:
+        done = [
+            step
+            for course in courses
+            for step in range(each.epoch * course.epoch_steps, (each.epoch + 1) * course.epoch_steps)
+            if step < course.steps
+        ]
+        assert each.epoch_logs["loss"] == pytest.approx(np.mean(done))
+        on_it = [rank for rank, course in enumerate(courses) if each.epoch < course.epochs]
+        assert each.epoch_logs["val_loss"] == pytest.approx(np.mean(on_it))
+        whole = all((each.epoch + 1) * courses[rank].epoch_steps <= courses[rank].steps for rank in on_it)
+        assert each.ends_epoch == whole
+
+
+@given(orders, st.integers(1, 3))
+def test_ranks_that_run_the_same_laps_close_each_of_them(order, workers):
+    courses = [Course(Schedule(epochs=2, lap=3), 1, 7)] * workers
+    closed = follow(courses, order)
+    assert [(each.epoch, each.step, each.ends_epoch) for each in closed] == [
+        (0, 3, False),
+        (0, 6, False),
+        (0, 7, True),
+        (1, 10, False),
+        (1, 13, False),
+        (1, 14, True),
+    ]
+    assert [each.logs["loss"] for each in closed] == pytest.approx([1, 4, 6, 8, 11, 13])
+    assert [each.epoch_logs["loss"] for each in closed] == pytest.approx([1, 2.5, 3, 8, 9.5, 10])
