@@ -6,7 +6,6 @@ that the model is compiled for one shape only. A row with a null gets a null pre
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,25 +14,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from keraunos.batch import Array, Arrays, fits
+from keraunos.batch import Arrays, fits
 from keraunos.data.arrow_batches import ArrowReader
-from keraunos.data.regroup import arrays_rows, regroup
+from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
 from keraunos.errors import DataError
 from keraunos.job.columns import Slot
-from keraunos.job.training_job import ModelSource
+from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import load_learner
 from keraunos.ml.rendering import Rendering, field_name
 from keraunos.ml.signature import Port
 from keraunos.worker import resources
-
-_KEPT_MODELS = 3
-_models: collections.OrderedDict[str, Learner] = collections.OrderedDict()
+from keraunos.worker.served_models import served_model
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What a worker must know besides the model's archive; `key` names the model in the worker's cache."""
+    """What a worker must know besides the model's archive; `key` names the model in the worker's cache.
+
+    `format` is that of the archive. Keras models are compiled for one number of rows, to which the last ones are padded;
+    graphs take any.
+    """
 
     key: str
     backend: str
@@ -43,6 +43,7 @@ class Serving:
     inputs: tuple[Port, ...]
     batch_rows: int
     rendering: Rendering
+    format: str = "keras"
 
 
 def predictions(
@@ -73,8 +74,8 @@ def predictions(
     for inputs in regroup(complete_rows(), serving.batch_rows):
         learner = _learner(serving, archive, custom_objects)
         rows = arrays_rows(inputs)
-        outputs = learner.predict(_padded(inputs, serving.batch_rows))
-        rendered = _struct(serving.rendering.arrays(_first(outputs, rows)))
+        outputs = learner.predict(padded(inputs, serving.batch_rows))
+        rendered = _struct(serving.rendering.arrays(first_rows(outputs, rows)))
         empty = rendered.slice(0, 0)
         yield gaps.fill(rendered)
     trailing = gaps.rest()
@@ -83,16 +84,10 @@ def predictions(
 
 
 def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]) -> Learner:
-    if serving.key not in _models:
-        source = ModelSource(archive(), serving.backend, serving.floatx)
-        while len(_models) >= _KEPT_MODELS:
-            _models.popitem(last=False)
-        # A framework makes as many threads as it sees cores when it starts; beside Spark's own tasks it is to have
-        # no more than its task was given.
-        with resources.cores(resources.task_threads()):
-            _models[serving.key] = load_learner(source, custom_objects)
-    _models.move_to_end(serving.key)
-    return _models[serving.key]
+    def source() -> ModelSource:
+        return ModelSource(archive(), serving.backend, serving.floatx, serving.format)
+
+    return served_model(serving.key, source, custom_objects)
 
 
 class _Gaps:
@@ -137,25 +132,6 @@ def _port_of(slot: Slot, ports: tuple[Port, ...]) -> Port | None:
     if slot.name is None:
         return ports[0] if len(ports) == 1 else None
     return next((port for port in ports if port.name == slot.name), None)
-
-
-def _padded(inputs: Arrays, rows: int) -> Arrays:
-    if isinstance(inputs, dict):
-        return {name: _pad(array, rows) for name, array in inputs.items()}
-    return _pad(inputs, rows)
-
-
-def _pad(array: Array, rows: int) -> Array:
-    if len(array) == rows:
-        return array
-    # The last row again, which the model is known to accept; zeros might be outside of what a lookup has.
-    return np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
-
-
-def _first(outputs: Arrays, rows: int) -> Arrays:
-    if isinstance(outputs, dict):
-        return {name: array[:rows] for name, array in outputs.items()}
-    return outputs[:rows]
 
 
 def _struct(arrays: list[Any]) -> Any:

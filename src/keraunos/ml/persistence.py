@@ -44,7 +44,8 @@ T = TypeVar("T", bound=Settings)
 class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
     """Writes an estimator or a fitted model; `overwrite()` replaces what is at the path.
 
-    What it writes has Params, `_to_parts()` for what they do not hold, and a class method `_from_parts`.
+    What it writes has Params, `_to_parts()` for what they do not hold, and a class method `_from_parts`. Params that
+    the parts hold instead are listed in its `_OUTSIDE_OF_PARAMS`.
     """
 
     def __init__(self, instance: Any) -> None:
@@ -58,7 +59,7 @@ class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
         path = str(path)
         parts = self.instance._to_parts()
         params = _params_to_json(self.instance)
-        references = to_references(self.instance.getCustomObjects())
+        references = to_references(getattr(self.instance, "getCustomObjects", dict)())
         folder = HadoopFolder(self.sparkSession, path)
         if self.shouldOverwrite:
             self._handleOverwrite(path)
@@ -123,7 +124,7 @@ def _params_to_json(instance: Any) -> dict[str, Any]:
     """The Params that were set, as plain data that the Params' converters read back."""
     plain: dict[str, Any] = {}
     for param, value in instance._paramMap.items():
-        if param.name in _OUTSIDE_OF_JSON:
+        if param.name in (*_OUTSIDE_OF_JSON, *getattr(instance, "_OUTSIDE_OF_PARAMS", ())):
             continue
         if isinstance(value, ExchangePlan | RuleSpec):
             plain[param.name] = value.to_json()

@@ -11,6 +11,8 @@ from keraunos.errors import JobError, ModelError
 
 def to_references(custom_objects: Mapping[str, Any]) -> dict[str, str]:
     """Where each custom class or function can be found again, as `module:name` or as the name Keras registered."""
+    if not custom_objects:
+        return {}
     import keras
 
     references = {}
@@ -32,6 +34,8 @@ def to_references(custom_objects: Mapping[str, Any]) -> dict[str, str]:
 
 def from_references(references: Mapping[str, str]) -> dict[str, Any]:
     """The classes and functions that `to_references` described."""
+    if not references:
+        return {}
     import keras
 
     found = {}

@@ -117,6 +117,32 @@ class NumberColumn:
 
 
 @dataclass(frozen=True)
+class VectorColumn:
+    """One vector with all elements of the output; without a name it is left out."""
+
+    prediction: str
+
+    def names(self) -> list[str]:
+        """The column that is added."""
+        return [self.prediction] if self.prediction else []
+
+    def struct_types(self) -> list[Any]:
+        """One array of doubles."""
+        from pyspark.sql.types import ArrayType, DoubleType
+
+        return [ArrayType(DoubleType(), containsNull=False)]
+
+    def columns(self, struct: Any) -> dict[str, Any]:
+        """The one field as a vector."""
+        return {self.prediction: _vector(struct.getField(field_name(0)))}
+
+    def arrays(self, outputs: Arrays) -> list[Any]:
+        """The output, flat, as doubles."""
+        output = only_output(outputs)
+        return [nested_lists(output.reshape(len(output), -1).astype(np.float64))]
+
+
+@dataclass(frozen=True)
 class ArrayColumns:
     """One column an output, with the output's own dimensions; an output whose column is `None` is left out."""
 
