@@ -344,6 +344,8 @@ class _Follower:
                 f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
             )
         self._ready[event.rank] = event.body
+        for each in self._hooks:
+            each.on_ready(event.rank, int(event.body["rows"]))
         self._expect()
 
     def _on_report(self, event: Event) -> None:

@@ -51,6 +51,9 @@ class Hooks(Protocol):
     def begin(self, home: HomeModel) -> None:
         """The training begins; `home` has the model's initial parameters, and the final ones when `end` is called."""
 
+    def on_ready(self, rank: int, rows: int) -> None:
+        """A worker has read its rows, so many of them to train on. One that was lost and comes back says so again."""
+
     def end_lap(self, lap: Lap) -> bool:
         """A lap ended; whether training is to stop here. Nobody trains on meanwhile where workers wait for another."""
         return False
