@@ -46,6 +46,7 @@ def job_of(
     validation=None,
     custom=None,
     servers="driver",
+    ports=None,
     **schedule,
 ):
     columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
@@ -56,6 +57,7 @@ def job_of(
         exchange=exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange, every=every),
         workers=workers,
         servers=servers,
+        ports=ports,
     )
 
 

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import zmq
 
-from keraunos.errors import ExchangeError
+from keraunos.errors import ClusterError, ExchangeError
 from keraunos.exchange import client as client_module
 from keraunos.exchange.client import Client, Stopped, Superseded
+from keraunos.exchange.rules.add import Add
 from keraunos.exchange.server import Server
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_spec import register_rule
 from keraunos.parameters import Layout
 from tests.exchange.members import FACTS, Job
 
 LARGE = Layout(("w", "s"), ((600_000,), (70_000,)), trainable=1)
 SMALL = Layout(("w",), ((1,),), trainable=1)
-PLACES = ("driver", "workers", 2)
+PLACES = ("driver", "driver, one port", "workers", 2)
 
 
 def values_of(rank, round_, layout):
@@ -35,6 +37,9 @@ def contributions(layout):
 def run(plan, layout, **options):
     plan = ExchangePlan.named(plan) if isinstance(plan, str) else plan
     contribute = options.pop("contribute", None) or contributions(layout)
+    if options.get("servers") == "driver, one port":
+        port = free_port_pair()
+        options |= {"servers": "driver", "ports": (port, port)}
     return Job(plan, layout, np.full(layout.size, 5, np.float32), contribute, **options).run()
 
 
@@ -152,14 +157,49 @@ def test_ports_are_taken_from_the_range_and_given_back():
             assert ports == {low, low + 1}
 
 
-def test_a_range_without_a_free_port_is_an_error_that_says_so():
+@pytest.mark.parametrize("plan", ["averaging", "downpour", "hogwild"])
+def test_one_port_is_enough_for_the_driver(plan):
+    port = free_port_pair()
+    with Server(ExchangePlan.named(plan), 3, SMALL, np.zeros(1, np.float32), ports=(port, port)) as server:
+        addresses = {server.connection["address"], *(each["address"] for each in server.state.alternatives)}
+    assert addresses == {f"tcp://127.0.0.1:{port}"}
+
+
+def test_hogwild_takes_no_more_ports_than_there_are():
     low = free_port_pair()
-    plan = ExchangePlan.named("averaging")
-    with (
-        pytest.raises(ExchangeError, match=rf"No port from {low} to {low} is free on 127.0.0.1.*widen the range"),
-        Server(plan, 1, SMALL, np.zeros(1, np.float32), ports=(low, low)),
-    ):
-        pass
+    with Server(ExchangePlan.named("hogwild"), 9, SMALL, np.zeros(1, np.float32), ports=(low, low + 1)) as server:
+        addresses = {server.connection["address"], *(each["address"] for each in server.state.alternatives)}
+    assert addresses == {f"tcp://127.0.0.1:{low}", f"tcp://127.0.0.1:{low + 1}"}
+
+
+class Failing(Add):
+    """A rule of a user's that does not work."""
+
+    def apply(self, *_, **__):
+        raise RuntimeError("no such thing")
+
+
+def test_what_ends_a_rule_behind_one_port_is_told():
+    register_rule("failing", "tests.exchange.test_server:Failing")
+    plan = ExchangePlan("updates", 1, "asynchronous", "failing")
+    with pytest.raises(ExchangeError, match=r"The rule failed: RuntimeError: no such thing"):
+        run(plan, SMALL, servers="driver, one port", contribute=lambda *_: (np.ones(1, np.float32), 1))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (0, r"Port {low} on 127.0.0.1 is in use, and `ports` allows no other"),
+        (1, r"No port from {low} to {high} is free on 127.0.0.1.*`ports`"),
+    ],
+)
+def test_ports_that_are_in_use_are_an_error_that_names_them(more, message):
+    low = free_port_pair()
+    plan, zeros = ExchangePlan.named("averaging"), np.zeros(1, np.float32)
+    with Server(plan, 1, SMALL, zeros, ports=(low, low + more)):
+        expected = message.format(low=low, high=low + more)
+        with pytest.raises(ClusterError, match=expected), Server(plan, 1, SMALL, zeros, ports=(low, low + more)):
+            pass
 
 
 def free_port_pair():

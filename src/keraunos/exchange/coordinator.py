@@ -18,6 +18,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind
 
 ALIVE_EVERY_SECONDS = 2
@@ -25,7 +26,10 @@ _LOOK_SECONDS = 0.2
 
 
 class Coordinator:
-    """The one that a job's members speak to, over `endpoint`, in a thread of its own."""
+    """The one that a job's members speak to, over `endpoint`, in a thread of its own.
+
+    Where one port must do for both, that thread also serves the slice that is to be reached over the same endpoint.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,8 @@ class Coordinator:
         context: zmq.Context[zmq.Socket[bytes]],
         endpoint: Endpoint,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        beside: SliceServer | None = None,
     ) -> None:
         self.state = state
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -40,6 +46,7 @@ class Coordinator:
         self._context = context
         self._endpoint = endpoint
         self._clock = clock
+        self._beside = beside
         self._clients: dict[int, bytes] = {}
         self._commands: queue.SimpleQueue[Callable[[], Iterable[Action]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="keraunos-coordinator", daemon=True)
@@ -116,11 +123,16 @@ class Coordinator:
                 if command is None:
                     return
                 self._act(command(), b"")
+            if self._beside is not None:
+                self._beside.follow_commands()
             if self._endpoint.socket in ready:
                 self._receive()
 
     def _receive(self) -> None:
         for client, message in self._endpoint.receive():
+            if self._beside is not None and message.kind >= Kind.JOIN:
+                self._beside.hear(client, message)
+                continue
             known = self.state.members.get(message.rank)
             before = None if known is None else known.incarnation
             # A rank is who joined as it: the same words from somebody else are a replay.

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import zmq
 
-from keraunos.errors import ExchangeError
+from keraunos.errors import ClusterError
 from keraunos.exchange import security
 from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Message, WireError, decode
 
@@ -102,10 +102,19 @@ class Endpoint:
         for port in range(low, high + 1):
             try:
                 self.socket.bind(f"tcp://{self._host}:{port}")
-            except zmq.ZMQError:
-                continue
+            except zmq.ZMQError as error:
+                if error.errno == zmq.EADDRINUSE:
+                    continue
+                raise ClusterError(
+                    f"Port {port} on {self._host} cannot be listened on: {error.strerror}. Give `ports` others."
+                ) from error
             return port
-        raise ExchangeError(
+        if low == high:
+            raise ClusterError(
+                f"Port {low} on {self._host} is in use, and `ports` allows no other. Give another port, or end what "
+                "listens there."
+            )
+        raise ClusterError(
             f"No port from {low} to {high} is free on {self._host}. Expected one for each server of a fit; widen the "
-            "range, or end what holds them."
+            "range that is given as `ports`, or end what listens there."
         )

@@ -46,7 +46,8 @@ class Server:
         parameters: what it holds to begin with.
         servers: `"driver"`, `"workers"`, or the number of tasks that host the slices.
         host: the address to bind to.
-        ports: the first and the last port that may be used; any free one without it.
+        ports: the first and the last port that may be used; any free one without it. One port is enough: the
+            coordinator and a slice on the driver then share it, and a thread.
         job: the job as bytes, which workers fetch.
         backend: what Keras runs on where a rule needs it.
     """
@@ -73,6 +74,7 @@ class Server:
         self._credentials = security.Credentials.fresh(host)
         self._stack = ExitStack()
         self._on_driver = servers == "driver"
+        self._one_port = ports is not None and ports[0] == ports[1]
         self._hosted_by_workers = servers == "workers"
         self._slices: list[SliceServer] = []
         self._ended = threading.Event()
@@ -98,11 +100,12 @@ class Server:
     def __enter__(self) -> Self:
         with self._stack:
             context = self._stack.enter_context(security.guarded_context(self._credentials))
-            if self._on_driver:
-                self._stack.callback(self._close_slices)
+            self._stack.callback(self._close_slices)
+            if self._on_driver and not self._one_port:
                 self._serve_slices(context)
-            endpoint = self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
-            self._coordinator = self._stack.enter_context(Coordinator(self.state, context, endpoint))
+            endpoint = self._bound(context)
+            beside = self._slice_servers([endpoint])[0] if self._on_driver and self._one_port else None
+            self._coordinator = self._stack.enter_context(Coordinator(self.state, context, endpoint, beside=beside))
             self._stack = self._stack.pop_all()
         return self
 
@@ -127,7 +130,8 @@ class Server:
     @property
     def dropped(self) -> int:
         """How many messages were not taken, here."""
-        return self._coordinator.dropped + sum(each.dropped for each in self._slices)
+        at_slices = sum(each.state.dropped if self._one_port else each.dropped for each in self._slices)
+        return self._coordinator.dropped + at_slices
 
     def parameters(self, check: Callable[[], None] | None = None, *, last: bool = False) -> Vector:
         """The parameters as they are now, or with `last` as they are when training is over.
@@ -156,7 +160,7 @@ class Server:
         """Let training begin, where it begins for all at once, for the ranks that have rows."""
         expected = frozenset(ranks)
         for each in self._slices:
-            each.command(lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
+            self._tell(each, lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
         if self._hosted_by_workers and self.plan.synchronous and self.plan.compression is None:
             self._share_result(sorted(expected))
         common, bells = (None if region is None else region.offer for region in (self._common, self._bells))
@@ -183,24 +187,38 @@ class Server:
             self._common = SharedVector.create(self._layout.size, self._layout.dtype)
             self._bells = Doorbells.create(ranks)
 
+    def _bound(self, context: zmq.Context[zmq.Socket[bytes]]) -> Endpoint:
+        return self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
+
     def _serve_slices(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
-        whole = Slice(self._layout, 0, self._layout.size)
-        shared: dict[str, Any] = {"on_failure": self._fail}
-        initial = None if self.plan.applies_on_workers else self._initial
+        """The slice on the driver, in threads and over ports of its own."""
         threads = min(_HOGWILD_THREADS, self._workers) if self.plan.meet == "hogwild" else 1
-        if self.plan.meet == "hogwild":
-            initial = np.array(self._initial)
-            shared["rule"] = make_rule(self.plan, whole, self._workers)
-        for _ in range(threads):
-            endpoint = self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
-            server = SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared)
-            self._slices.append(server)
+        if self._ports is not None:
+            threads = min(threads, self._ports[1] - self._ports[0])  # one is the coordinator's
+        for server in self._slice_servers([self._bound(context) for _ in range(threads)]):
             thread = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
             thread.start()
             self._stack.callback(thread.join)
             self._stack.callback(self._ended.set)
+
+    def _slice_servers(self, endpoints: list[Endpoint]) -> list[SliceServer]:
+        whole = Slice(self._layout, 0, self._layout.size)
+        shared: dict[str, Any] = {"on_failure": self._fail}
+        initial = None if self.plan.applies_on_workers else self._initial
+        if self.plan.meet == "hogwild":
+            initial = np.array(self._initial)
+            shared["rule"] = make_rule(self.plan, whole, self._workers)
+        for endpoint in endpoints:
+            self._slices.append(SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared))
         self.state.slices = [self._slices[0].connection]
         self.state.alternatives = [server.connection for server in self._slices]
+        return self._slices
+
+    def _tell(self, server: SliceServer, command: Callable[[], list[Any]]) -> None:
+        server.command(command)
+        if self._one_port:
+            # The thread that does it sleeps until somebody rings.
+            self._command(list)
 
     def _copied(self, server: SliceServer) -> Vector:
         """A copy that no contribution is half in, where contributions are applied whole."""
@@ -212,7 +230,7 @@ class Server:
             copies.put(np.array(server.parameters))
             return []
 
-        server.command(copy)
+        self._tell(server, copy)
         return copies.get(timeout=COLLECT_SECONDS)
 
     def _fail(self, error: Exception) -> None:

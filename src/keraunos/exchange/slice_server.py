@@ -1,8 +1,9 @@
 """The server of one slice: sockets, buffers and shared memory around its state. Runs where the slice is hosted.
 
 On the driver and on executors it has a thread of its own (`serve`); a worker that hosts a slice of a synchronous
-plan lets it work while it waits for results (`pump`), when it has nothing else to do. Under `hogwild` several of them
-serve one slice: each its own ranks, all with one vector and one rule.
+plan lets it work while it waits for results (`pump`), when it has nothing else to do; and where one port must do for
+the coordinator too, the coordinator's thread hands its messages over (`hear`). Under `hogwild` several of them serve
+one slice: each its own ranks, all with one vector and one rule.
 """
 
 from __future__ import annotations
@@ -138,8 +139,7 @@ class SliceServer:
 
     def pump(self, timeout_ms: int = 0) -> bool:
         """Take what has arrived; whether there was something."""
-        while not self._commands.empty():
-            self._act(self._commands.get()())
+        self._obey()
         some = self._bells is not None and self._hear_bells(self._bells)
         if timeout_ms and not some and not self._endpoint.socket.poll(timeout_ms):
             return False
@@ -150,13 +150,18 @@ class SliceServer:
 
     def serve(self, ended: threading.Event) -> None:
         """Serve in this thread until `ended` is set."""
-        try:
-            while not ended.is_set():
-                self.pump(_LOOK_MS)
-        except Exception as error:  # noqa: BLE001 - whoever owns this server asks for it
-            self.failure = error
-            if self._on_failure is not None:
-                self._on_failure(error)
+        while not ended.is_set() and self.failure is None:
+            self._guarded(lambda: self.pump(_LOOK_MS))
+
+    def hear(self, client: bytes, message: Message) -> None:
+        """Take a message that came over an endpoint which somebody else reads, in the reader's thread."""
+        if self.failure is None:
+            self._guarded(lambda: self._take(client, message))
+
+    def follow_commands(self) -> None:
+        """Do what was asked for with `command`; for whoever calls `hear`."""
+        if self.failure is None:
+            self._guarded(self._obey)
 
     def submit(self, message: Message, views: Sequence[Vector] = ()) -> None:
         """Take a message from the worker that hosts this slice; a contribution is used where it lies.
@@ -169,6 +174,18 @@ class SliceServer:
         elif views:
             np.concatenate(views, out=self._buffers[message.rank])
         self._act(self.state.receive(message))
+
+    def _guarded(self, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - whoever owns this server asks for it
+            self.failure = error
+            if self._on_failure is not None:
+                self._on_failure(error)
+
+    def _obey(self) -> None:
+        while not self._commands.empty():
+            self._act(self._commands.get()())
 
     def _hear_bells(self, bells: Doorbells) -> bool:
         some = False

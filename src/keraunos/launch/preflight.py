@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 from keraunos.errors import ClusterError, JobError
 from keraunos.exchange.security import is_loopback
 from keraunos.job.training_job import TrainingJob
+
+logger = logging.getLogger(__name__)
 
 JAVA_ADVICE = (
     "Install Java 17 or later: `apt-get install openjdk-17-jre-headless` on Debian and Ubuntu, "
@@ -45,8 +50,8 @@ def check_java() -> None:
         raise ClusterError(f"Spark needs Java 17 or later. Received: Java {found.group(1)} at {java}. {JAVA_ADVICE}")
 
 
-def survey(context: Any, job: TrainingJob) -> Cluster:
-    """Read the cluster's facts and refuse a job that it can never run."""
+def survey(context: Any, job: TrainingJob, host: str | None = None) -> Cluster:
+    """Read the cluster's facts and refuse a job that it can never run; `host` is where its servers are to listen."""
     slots = total_slots(context)
     _check_slots(context, job, slots)
     if context.getConf().get("spark.speculation", "false") == "true":
@@ -61,7 +66,7 @@ def survey(context: Any, job: TrainingJob) -> Cluster:
         slots=slots,
         task_cpus=task_cpus,
         workers_on_host=per_host,
-        host=server_host(context),
+        host=server_host(context) if host is None else _own_address(context, host),
         has_devices=context.getConf().get("spark.task.resource.gpu.amount") is not None,
         memory_budget=_container_budget(context, per_host),
     )
@@ -112,6 +117,31 @@ def server_host(context: Any) -> str:
     if not host:
         raise JobError("spark.driver.host is not set, so executors could not find the parameter server.")
     return "127.0.0.1" if is_loopback(host) else str(host)
+
+
+def _own_address(context: Any, host: str) -> str:
+    """The address of this machine that `host` stands for."""
+    try:
+        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
+        address = str(found[0][4][0])
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((address, 0))
+    except (OSError, UnicodeError) as error:
+        raise ClusterError(
+            f"`host` must be a name or an IPv4 address of the driver's machine. Received: {host!r} ({error}). Leave it "
+            f"out to listen where Spark's driver does, which is {server_host(context)}."
+        ) from error
+    if ipaddress.ip_address(address).is_unspecified:
+        raise ClusterError(
+            f"`host` must be one address that workers can connect to. Received: {host!r}, which stands for all. Leave "
+            f"it out to listen where Spark's driver does, which is {server_host(context)}."
+        )
+    if is_loopback(address) and not is_loopback(server_host(context)):
+        logger.warning(
+            "The servers of this fit listen on %s, which workers on other machines cannot reach; Spark's driver is at "
+            "%s.", address, server_host(context),
+        )  # fmt: skip
+    return address
 
 
 def _may_grow(context: Any) -> bool:

@@ -48,15 +48,17 @@ def fit(
     callbacks: Sequence[Any] = (),
     hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
+    host: str | None = None,
 ) -> TrainingResult:
     """Train on Spark, in as many tasks as the job has workers, and bring the model home.
 
     `data` is a DataFrame with the job's columns, or an RDD of records that have an entry for each of them (see
-    `keraunos.data.records`). An RDD is computed once and never shuffled.
+    `keraunos.data.records`). An RDD is computed once and never shuffled. `host` is the address of this machine that
+    the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports.
     """
     check_callbacks(callbacks)
     context = _context_of(data)
-    cluster = preflight.survey(context, job)
+    cluster = preflight.survey(context, job, host)
     if isinstance(data, RDD):
         preflight.check_partitions(data.getNumPartitions(), job)
     if job.memory_budget is None:
@@ -86,6 +88,20 @@ def fit(
 def total_slots(spark: SparkSession) -> int:
     """How many tasks Spark can run at once."""
     return preflight.total_slots(spark.sparkContext)
+
+
+def partitions_of(dataframe: DataFrame) -> int | None:
+    """How many partitions the DataFrame will have, where that can be known without computing it."""
+    plan = dataframe._jdf.queryExecution().executedPlan()
+    if plan.getClass().getSimpleName() != "AdaptiveSparkPlanExec":
+        return int(plan.execute().getNumPartitions())
+    # Adaptive execution may change the number, but never one that the user asked for with repartition(n).
+    top = dataframe._jdf.queryExecution().optimizedPlan()
+    while top.getClass().getSimpleName() == "Project":
+        top = top.child()
+    if top.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression") and top.shuffle():
+        return int(top.numPartitions())
+    return None
 
 
 @contextmanager
@@ -224,25 +240,11 @@ def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame
             for name in job.columns.names
         )
     )
-    return selected if _partitions(selected) == job.workers else selected.repartition(job.workers)
+    return selected if partitions_of(selected) == job.workers else selected.repartition(job.workers)
 
 
 def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
-
-
-def _partitions(dataframe: DataFrame) -> int | None:
-    """How many partitions the DataFrame will have, where that can be known without computing it."""
-    plan = dataframe._jdf.queryExecution().executedPlan()
-    if plan.getClass().getSimpleName() != "AdaptiveSparkPlanExec":
-        return int(plan.execute().getNumPartitions())
-    # Adaptive execution may change the number, but never one that the user asked for with repartition(n).
-    top = dataframe._jdf.queryExecution().optimizedPlan()
-    while top.getClass().getSimpleName() == "Project":
-        top = top.child()
-    if top.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression") and top.shuffle():
-        return int(top.numPartitions())
-    return None
 
 
 def _translated(error: BaseException) -> BaseException:
