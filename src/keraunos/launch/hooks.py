@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +41,7 @@ class Lap:
     epoch_logs: Mapping[str, float] = field(default_factory=dict)
 
 
-class Hooks(Protocol):
+class Hooks:
     """Called by the thread that called `fit`. What a hook raises ends the fit; `end` is then not called.
 
     A subclass needs to write only what it uses.
