@@ -177,6 +177,7 @@ class _Follower:
         self._progress: Progress | None = None
         self._last = False
         self._show_next = 0.0
+        self._told_left_out = False
 
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
@@ -234,6 +235,20 @@ class _Follower:
         if self._progress is not None:
             self._progress.expect(total, epochs)
 
+    def _tell_left_out(self) -> None:
+        """Say once, when all ranks are known, how many rows an epoch leaves out because no whole batch holds them."""
+        schedule, workers = self._job.schedule, self._job.workers
+        if schedule.remainder != "drop" or self._told_left_out or len(self._ready.keys() | self._left) < workers:
+            return
+        self._told_left_out = True
+        rows = {rank: int(facts["rows"]) for rank, facts in self._ready.items()}
+        left_out = sum(count % schedule.batch_of(rank, workers) for rank, count in rows.items())
+        if left_out and schedule.draws is None:
+            logger.warning(
+                "Every epoch leaves out %d of %d rows, which fill no whole batch on their workers.",
+                left_out, sum(rows.values()),
+            )  # fmt: skip
+
     def _no_rows(self) -> str:
         return (
             "There are no rows to train on. Expected at least one. Received: 0 rows for "
@@ -256,7 +271,8 @@ class _Follower:
                 "`validationSplit`."
             )
         counts = [rows.get(rank, 0) for rank in range(self._job.workers)]
-        if max(counts) > _SKEW * max(1, min(counts)) and max(counts) > self._job.schedule.batch_size:
+        batch = self._job.schedule.batch_of(0, self._job.workers)
+        if max(counts) > max(batch, _SKEW * max(1, min(counts))):
             logger.warning(
                 "Rows are spread unevenly over the workers (%d to %d), so some will wait for others; "
                 "call repartition(%d) on the DataFrame before fit.", min(counts), max(counts), self._job.workers,
@@ -347,6 +363,7 @@ class _Follower:
         for each in self._hooks:
             each.on_ready(event.rank, int(event.body["rows"]))
         self._expect()
+        self._tell_left_out()
 
     def _on_report(self, event: Event) -> None:
         self._book.measure(event.body, event.arrays)
@@ -370,6 +387,7 @@ class _Follower:
 
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
+        self._tell_left_out()
         self._close_laps()
 
     def _on_failed(self, event: Event) -> None:
