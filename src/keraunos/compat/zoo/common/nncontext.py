@@ -1,0 +1,99 @@
+"""The Spark context of an Analytics Zoo program. Runs on the driver.
+
+There is no engine to set up: any context will do, and these functions only get or make one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from keraunos.errors import JobError
+
+_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
+
+
+def init_nncontext(
+    conf: SparkConf | str | None = None, spark_log_level: str = "WARN", redirect_spark_log: bool | None = None
+) -> SparkContext:
+    """The running Spark context, or a new one.
+
+    Args:
+        conf: the configuration of a new context, or its application's name.
+        spark_log_level: what Spark logs from here on.
+        redirect_spark_log: must be left out or false: Spark's log goes where its log4j2 configuration says.
+    """
+    _check_redirect(redirect_spark_log)
+    if spark_log_level.upper() not in _LEVELS:
+        raise JobError(f"`spark_log_level` must be one of {', '.join(_LEVELS)}. Received: {spark_log_level!r}.")
+    builder = SparkSession.builder
+    if isinstance(conf, SparkConf):
+        builder = builder.config(conf=conf)
+    elif isinstance(conf, str):
+        builder = builder.appName(conf)
+    elif conf is not None:
+        raise JobError(f"`conf` must be a SparkConf or an application's name. Received: {conf!r}.")
+    context = builder.getOrCreate().sparkContext
+    context.setLogLevel(spark_log_level.upper())
+    return context
+
+
+def init_spark_conf(conf: dict[str, str] | None = None) -> SparkConf:
+    """A Spark configuration with the given keys; nothing else has to be set for training."""
+    return SparkConf().setAll(list((conf or {}).items()))
+
+
+def init_spark_on_local(
+    cores: int | str = 2,
+    conf: dict[str, str] | None = None,
+    python_location: str | None = None,
+    spark_log_level: str = "WARN",
+    redirect_spark_log: bool | None = None,
+) -> SparkContext:
+    """A Spark context on this machine with so many task slots; `"*"` for one a core."""
+    if cores != "*" and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
+        raise JobError(f"`cores` must be a whole number of at least 1, or '*'. Received: {cores!r}.")
+    if python_location is not None:
+        raise JobError(
+            f"`python_location` must be left out: local workers run the driver's own Python. Received: "
+            f"{python_location!r}. For another one set the environment variable PYSPARK_PYTHON."
+        )
+    return init_nncontext(init_spark_conf(conf).setMaster(f"local[{cores}]"), spark_log_level, redirect_spark_log)
+
+
+def init_spark_on_yarn(*_: Any, **__: Any) -> NoReturn:
+    """Refused: a program is sent to YARN by spark-submit."""
+    raise _elsewhere("init_spark_on_yarn", "--master yarn --archives environment.tar.gz#environment")
+
+
+def init_spark_on_k8s(*_: Any, **__: Any) -> NoReturn:
+    """Refused: a program is sent to Kubernetes by spark-submit."""
+    raise _elsewhere("init_spark_on_k8s", "--master k8s://https://… --conf spark.kubernetes.container.image=…")
+
+
+def init_spark_standalone(*_: Any, **__: Any) -> NoReturn:
+    """Refused: a program is sent to a standalone cluster by spark-submit."""
+    raise _elsewhere("init_spark_standalone", "--master spark://host:7077")
+
+
+def stop_spark_standalone() -> NoReturn:
+    """Refused: no standalone cluster is started here."""
+    raise _elsewhere("stop_spark_standalone", "--master spark://host:7077")
+
+
+def _elsewhere(name: str, options: str) -> JobError:
+    return JobError(
+        f"{name} must be replaced: it packs an environment and starts a cluster's driver from inside a program, which "
+        f"is spark-submit's work. Call init_nncontext() and start the program with `keraunos submit --as zoo {options} "
+        "script.py`."
+    )
+
+
+def _check_redirect(redirect_spark_log: bool | None) -> None:
+    if redirect_spark_log:
+        raise JobError(
+            "`redirect_spark_log` must be left out or False: there is no bigdl.log here. Received: True. Say in a "
+            "log4j2 configuration where Spark's log is to go (-Dlog4j2.configurationFile=…)."
+        )

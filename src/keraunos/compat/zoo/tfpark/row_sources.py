@@ -1,0 +1,172 @@
+"""Where the rows of a dataset come from. The classes run on the driver, what they hand to Spark on executors.
+
+Every source gives two things: what a fit trains on, a DataFrame or an RDD of flat records in any order, and the same
+records as an RDD in their own order, for predictions. Nothing is computed before one of them is used.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from pyspark import RDD
+from pyspark.sql import DataFrame
+
+from keraunos.batch import Array
+from keraunos.compat.zoo.tfpark.structure import TensorMeta, conformed, flat_records, flatten, pack
+from keraunos.errors import DataError, JobError
+
+
+class RowSource(ABC):
+    """Rows that can be trained on and predicted for."""
+
+    @abstractmethod
+    def partitions(self) -> int | None:
+        """How many partitions there are to train on; `None` where as many can be had as are wanted."""
+
+    @abstractmethod
+    def training(self, workers: int) -> DataFrame | RDD[Any]:
+        """What a fit with so many workers trains on."""
+
+    @abstractmethod
+    def records(self) -> RDD[tuple[Any, ...]]:
+        """Flat records, in the order that the user gave them in."""
+
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of `training` where it is a DataFrame, one a tensor; `None` where it is an RDD."""
+        return None
+
+    def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
+        """All rows, brought to the driver, as one array a tensor."""
+        entries: list[list[Any]] = [[] for _ in metas]
+        for record in self.records().toLocalIterator(prefetchPartitions=True):
+            for entry, kept in zip(record, entries, strict=True):
+                kept.append(entry)
+        return [stacked(kept, meta) for kept, meta in zip(entries, metas, strict=True)]
+
+
+class RddRows(RowSource):
+    """An RDD of records that have the nest of a structure."""
+
+    def __init__(self, rdd: Any, structure: Any, argument: str = "rdd") -> None:
+        if not isinstance(rdd, RDD):
+            raise JobError(f"`{argument}` must be an RDD. Received: {type(rdd).__name__}.")
+        self.rdd = rdd
+        self._task = functools.partial(flat_records, structure)
+
+    def partitions(self) -> int:
+        """The RDD's own."""
+        return int(self.rdd.getNumPartitions())
+
+    def training(self, workers: int) -> RDD[Any]:
+        """The records, flat; the launcher coalesces the partitions."""
+        return self.records()
+
+    def records(self) -> RDD[tuple[Any, ...]]:
+        """The records, flat."""
+        return self.rdd.mapPartitions(self._task, preservesPartitioning=True)
+
+
+class ArrayRows(RowSource):
+    """Arrays of the driver's, sliced along their first axis."""
+
+    def __init__(self, context: Any, arrays: Sequence[Array]) -> None:
+        self._context = context
+        self._arrays = list(arrays)
+        self._rows = len(self._arrays[0])
+
+    def partitions(self) -> int:
+        """One a row, if need be."""
+        return max(1, self._rows)
+
+    def training(self, workers: int) -> RDD[Any]:
+        """One portion of the arrays a worker."""
+        return self._portions(workers)
+
+    def records(self) -> RDD[tuple[Any, ...]]:
+        """One portion of the arrays a slot, in order."""
+        return self._portions(max(1, min(self._rows, self._context.defaultParallelism)))
+
+    def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
+        """The arrays, which are here already."""
+        return self._arrays
+
+    def _portions(self, count: int) -> RDD[Any]:
+        bounds = [self._rows * i // count for i in range(count + 1)]
+        portions = [tuple(array[bounds[i] : bounds[i + 1]] for array in self._arrays) for i in range(count)]
+        return self._context.parallelize(portions, count).flatMap(_rows_of)
+
+
+class FrameRows(RowSource):
+    """Columns of a DataFrame, one a tensor."""
+
+    def __init__(self, dataframe: DataFrame, columns: Sequence[str], metas: Sequence[TensorMeta]) -> None:
+        self.dataframe = dataframe.select(*(f"`{name}`" for name in columns))
+        self._columns = tuple(columns)
+        self._metas = tuple(metas)
+
+    def partitions(self) -> None:
+        """A DataFrame is brought to as many as there are workers."""
+        return
+
+    def training(self, workers: int) -> DataFrame:
+        """The DataFrame itself, whose rows go to the workers as Arrow batches."""
+        return self.dataframe
+
+    def records(self) -> RDD[tuple[Any, ...]]:
+        """The rows as records of arrays."""
+        return self.dataframe.rdd.mapPartitions(functools.partial(_rows_to_records, self._metas))
+
+    def columns(self) -> tuple[str, ...]:
+        """The DataFrame's columns, in the order of the tensors."""
+        return self._columns
+
+
+def stacked(entries: Sequence[Any], meta: TensorMeta) -> Array:
+    """Entries of many records as one array with a first dimension for the records."""
+    if not entries:
+        shape = [0, *(length or 0 for length in meta.shape or ())]
+        return np.zeros(shape, dtype=object if meta.dtype == "string" else meta.dtype)
+    if meta.dtype == "string":
+        return np.array(list(entries), dtype=object)
+    try:
+        return np.stack(list(entries))
+    except ValueError:
+        shapes = sorted({np.shape(entry) for entry in entries})
+        raise DataError(
+            f"The entries for the tensor {meta.name!r} must have one shape to go together in a batch. Received: shapes "
+            f"{', '.join(map(str, shapes[:4]))}. Pad them to one shape."
+        ) from None
+
+
+def array_structure(tensors: Any, argument: str) -> tuple[Any, list[Array]]:
+    """The structure of a nest of arrays, without names, and the arrays themselves; float64 becomes float32."""
+    arrays = [_plain(np.asarray(tensor)) for tensor in flatten(tensors)]
+    lengths = {array.shape[0] if array.ndim else -1 for array in arrays}
+    if not arrays or len(lengths) != 1 or -1 in lengths:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise JobError(
+            f"`{argument}` must be arrays with a row for each record, all of one length. Received: "
+            f"{f'shapes {shapes}' if arrays else repr(tensors)}."
+        )
+    metas = [TensorMeta.of(array.dtype, array.shape[1:], "tensor") for array in arrays]
+    return pack(tensors, metas), arrays
+
+
+def _plain(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _rows_of(portion: Sequence[Array]) -> Iterator[tuple[Any, ...]]:
+    return zip(*portion, strict=True)
+
+
+def _rows_to_records(metas: Sequence[TensorMeta], rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(rows):
+        yield tuple(
+            conformed(value.toArray() if hasattr(value, "toArray") else value, meta, number)
+            for value, meta in zip(row, metas, strict=True)
+        )

@@ -1,0 +1,485 @@
+"""Analytics Zoo's `TFDataset`: distributed records that feed a TensorFlow graph. Runs on the driver.
+
+A dataset is made by one of the `from_…` functions and used by a `TFOptimizer` or a `TFPredictor`, which find it through
+the placeholders that it gives out as `tensors`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from pyspark import SparkContext
+
+from keraunos.compat.zoo.common.nncontext import init_nncontext
+from keraunos.compat.zoo.tfpark.frame_columns import column_metas
+from keraunos.compat.zoo.tfpark.placeholders import placeholders_for
+from keraunos.compat.zoo.tfpark.row_sources import ArrayRows, FrameRows, RddRows, RowSource, array_structure
+from keraunos.compat.zoo.tfpark.structure import TensorMeta, flatten, named, pack, with_unique_names
+from keraunos.compat.zoo.tfpark.tf_data_rows import TfDataRows
+from keraunos.compat.zoo.tfpark.tfrecord_rows import TfRecordRows
+from keraunos.errors import JobError
+from keraunos.job.columns import Columns, Slot
+from keraunos.launch.preflight import total_slots
+
+# How many rows a prediction takes at once where nothing was said; what it gives does not depend on it.
+_PREDICTED_TOGETHER = 128
+
+
+class TFDataset:
+    """Records, what their tensors are, and in what portions they are taken.
+
+    Args:
+        rows: where the records come from.
+        structure: a nest of `TensorMeta` that says what a record is.
+        batch_size: rows of a training step over all workers; any number.
+        batch_per_thread: rows that each task takes at once in a prediction.
+        hard_code_batch_size: give the tensors a fixed first dimension. Rows that do not fill a batch are left out of
+            training, with a warning; predictions are for all rows.
+        validation: records to validate on, of the same structure.
+        memory_type: `"DRAM"` keeps rows in memory while they fit; `"DISK_n"` and `"DISK_AND_DRAM"` in mapped files.
+        sequential_order: must be false for training, where rows have an order by content.
+        shuffle: whether each worker's rows are shuffled before every epoch.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        structure: Any,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation: RowSource | None = None,
+        memory_type: str = "DRAM",
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> None:
+        self.has_batch = _check_batches(batch_size, batch_per_thread)
+        self.total_core_num = total_slots(_context())
+        self.batch_size = batch_size if self.has_batch else self.total_core_num
+        self.batch_per_thread = batch_per_thread if self.has_batch else 1
+        self.hard_code_batch_size = bool(hard_code_batch_size)
+        self.sequential_order = bool(sequential_order)
+        self.shuffle = bool(shuffle)
+        self.memory_budget = _memory_budget(memory_type)
+        self.row_source = rows
+        self.validation_source = validation
+        self.tensor_structure = with_unique_names(structure)
+        self.metas: list[TensorMeta] = flatten(self.tensor_structure)
+
+    @classmethod
+    def from_rdd(
+        cls,
+        rdd: Any,
+        names: Any = None,
+        shapes: Any = None,
+        types: Any = None,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        val_rdd: Any = None,
+        features: Any = None,
+        labels: Any = None,
+        memory_type: str = "DRAM",
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> TFDataset:
+        """Records of an RDD: lists of arrays, described by `names`, `shapes` and `types`; or (features, labels).
+
+        `features` and `labels` are `(type, shape)`, or a list or dict of such; records then have that nest.
+        """
+        if features is not None:
+            if not (names is None and shapes is None and types is None):
+                raise JobError(
+                    "`features` and `labels` must not be given with `names`, `shapes` and `types`, which describe "
+                    f"records that are plain lists. Received: names={names!r}, shapes={shapes!r}, types={types!r}."
+                )
+            structure: Any = _described(features, labels)
+        else:
+            if labels is not None:
+                raise JobError(f"`labels` must come with `features`. Received: labels={labels!r} alone.")
+            structure = _listed(names, shapes, types)
+        return cls(
+            RddRows(rdd, structure),
+            structure,
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            None if val_rdd is None else RddRows(val_rdd, structure, "val_rdd"),
+            memory_type,
+            sequential_order,
+            shuffle,
+        )
+
+    @classmethod
+    def from_ndarrays(
+        cls,
+        tensors: Any,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        val_tensors: Any = None,
+        memory_type: str = "DRAM",
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> TFDataset:
+        """The rows of arrays: one, or a nest of them, such as (features, labels)."""
+        context = _context()
+        structure, arrays = array_structure(tensors, "tensors")
+        structure = _named_pair(structure)
+        validation = None
+        if val_tensors is not None:
+            other, val_arrays = array_structure(val_tensors, "val_tensors")
+            if _named_pair(other) != structure:
+                raise JobError(
+                    f"`val_tensors` must have the structure, types and shapes of `tensors`. Expected: {structure!r}. "
+                    f"Received: {_named_pair(other)!r}."
+                )
+            validation = ArrayRows(context, val_arrays)
+        return cls(
+            ArrayRows(context, arrays),
+            structure,
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            validation,
+            memory_type,
+            sequential_order,
+            shuffle,
+        )
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: Any,
+        feature_cols: Any,
+        labels_cols: Any = None,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_df: Any = None,
+        memory_type: str = "DRAM",
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> TFDataset:
+        """Columns of a DataFrame: one tensor a column; numbers, vectors, arrays of one length, strings."""
+        features = column_metas(df, feature_cols, "feature_cols")
+        labels = column_metas(df, labels_cols, "labels_cols") if labels_cols else []
+        metas = [*features, *labels]
+        columns = [meta.name for meta in metas]
+        parts = [part[0] if len(part) == 1 else part for part in (features, labels) if part]
+        structure = with_unique_names(tuple(parts))
+        validation = None
+        if validation_df is not None:
+            column_metas(validation_df, columns, "validation_df")
+            validation = FrameRows(validation_df, columns, metas)
+        return cls(
+            FrameRows(df, columns, metas),
+            structure,
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            validation,
+            memory_type,
+            sequential_order,
+            shuffle,
+        )
+
+    @classmethod
+    def from_tfrecord_file(
+        cls,
+        sc: SparkContext,
+        file_path: str,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_file_path: str | None = None,
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> TFDataset:
+        """Records of TFRecord files under any Hadoop path, as strings for `tf.io.parse_example` and the like."""
+        validation = None
+        if validation_file_path is not None:
+            validation = TfRecordRows(sc, validation_file_path, "validation_file_path")
+        return cls(
+            TfRecordRows(sc, file_path),
+            [TensorMeta("string", (), "input")],
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            validation,
+            "DRAM",
+            sequential_order,
+            shuffle,
+        )
+
+    @classmethod
+    def from_string_rdd(
+        cls,
+        rdd: Any,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_string_rdd: Any = None,
+    ) -> TFDataset:
+        """One string a record, as the tensor `input`."""
+        structure = [TensorMeta("string", (), "input")]
+        validation = validation_string_rdd
+        return cls(
+            RddRows(rdd, structure),
+            structure,
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            None if validation is None else RddRows(validation, structure, "validation_string_rdd"),
+        )
+
+    @classmethod
+    def from_bytes_rdd(
+        cls,
+        rdd: Any,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_bytes_rdd: Any = None,
+    ) -> TFDataset:
+        """Bytes for each record, as the tensor `input`."""
+        return cls.from_string_rdd(rdd, batch_size, batch_per_thread, hard_code_batch_size, validation_bytes_rdd)
+
+    @classmethod
+    def from_tf_data_dataset(
+        cls,
+        dataset: Any,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_dataset: Any = None,
+        sequential_order: bool = False,
+        shuffle: bool = True,
+        remove_checking: bool = False,
+        batch_outside: bool = False,
+        inter_threads: int | None = None,
+        intra_threads: int | None = None,
+        auto_shard_files: bool = False,
+    ) -> TFDataset:
+        """The elements of a `tf.data.Dataset`, whose pipeline runs on the executors.
+
+        It must consist of TensorFlow's operations only, have an end, and give its elements in one order; predictions
+        are made by one task. With `batch_outside` its elements are batches, which are taken apart. `remove_checking`
+        lets through what is refused otherwise. With `auto_shard_files` each task reads files of its own.
+        """
+        context = _context()
+        options: dict[str, Any] = {
+            "check": not remove_checking,
+            "batched": bool(batch_outside),
+            "by_file": bool(auto_shard_files),
+            "threads": (inter_threads, intra_threads),
+        }
+        rows = TfDataRows(context, dataset, **options)
+        structure = _named_pair(rows.structure)
+        validation = None
+        if validation_dataset is not None:
+            validation = TfDataRows(context, validation_dataset, argument="validation_dataset", **options)
+            if _named_pair(validation.structure) != structure:
+                raise JobError(
+                    "`validation_dataset` must have elements of the same structure. Expected: "
+                    f"{rows.structure!r}. Received: {validation.structure!r}."
+                )
+        return cls(
+            rows,
+            structure,
+            batch_size,
+            batch_per_thread,
+            hard_code_batch_size,
+            validation,
+            "DRAM",
+            sequential_order,
+            shuffle,
+        )
+
+    @classmethod
+    def from_image_set(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused: there is no ImageSet here."""
+        raise _refused("from_image_set", "an ImageSet", "Read images with spark.read.format('image') or 'binaryFile'")
+
+    @classmethod
+    def from_text_set(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused: there is no TextSet here."""
+        raise _refused("from_text_set", "a TextSet", "Tokenize and index the texts in an RDD or with spark.ml")
+
+    @classmethod
+    def from_feature_set(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused: there is no FeatureSet here."""
+        raise _refused("from_feature_set", "a FeatureSet, which lives in BigDL's JVM", "Keep the records in an RDD")
+
+    @property
+    def tensors(self) -> Any:
+        """Placeholders for a batch, in the nest of a record; made in the default graph when first asked for."""
+        return pack(self.tensor_structure, placeholders_for(self, self.metas, self._first_dimension()))
+
+    @property
+    def feature_tensors(self) -> Any:
+        """The placeholders of the features of a dataset of (features, labels)."""
+        return self._pair("feature_tensors")[0]
+
+    @property
+    def label_tensors(self) -> Any:
+        """The placeholders of the labels of a dataset of (features, labels)."""
+        return self._pair("label_tensors")[1]
+
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the tensors, with the length of a batch first."""
+        import tensorflow as tf
+
+        first = self._first_dimension()
+        shapes = [tf.TensorShape(None if meta.shape is None else [first, *meta.shape]) for meta in self.metas]
+        return pack(self.tensor_structure, shapes)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The tensors' names."""
+        return [meta.name for meta in self.metas]
+
+    @property
+    def rdd(self) -> Any:
+        """The RDD that the dataset was made from, or its records as one."""
+        source = self.row_source
+        return source.rdd if isinstance(source, RddRows) else source.records()
+
+    @property
+    def val_rdd(self) -> Any:
+        """The RDD to validate on, or the records to validate on as one; `None` without any."""
+        source = self.validation_source
+        return source.rdd if isinstance(source, RddRows) else None if source is None else source.records()
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether records are (features, labels)."""
+        return isinstance(self.tensor_structure, tuple) and len(self.tensor_structure) == 2
+
+    @property
+    def workers(self) -> int:
+        """How many workers train on the dataset: as many as there are slots, partitions and rows in a batch for."""
+        rows = self.batch_size if self.batch_size > 0 else None
+        bounds = (self.total_core_num, self.row_source.partitions(), rows)
+        most = max(1, min(each for each in bounds if each is not None))
+        if self.hard_code_batch_size and rows is not None:
+            # Every worker's batch must have the same length.
+            return next(count for count in range(most, 0, -1) if rows % count == 0)
+        return most
+
+    @property
+    def rows_predicted_together(self) -> int:
+        """How many rows a task predicts for at once."""
+        if self.has_batch:
+            return self.batch_per_thread if self.batch_per_thread > 0 else -(-self.batch_size // self.workers)
+        return _PREDICTED_TOGETHER if all(meta.fixed for meta in self.metas) else 1
+
+    def get_num_partitions(self) -> int:
+        """How many partitions the training has."""
+        return self.workers
+
+    def columns(self) -> Columns:
+        """What fills the graph's inputs: all tensors, or features and labels apart where records are such pairs."""
+        columns = self.row_source.columns() or tuple(self.input_names)
+        slots = tuple(
+            Slot(meta.name, (column,), shape=meta.shape) for meta, column in zip(self.metas, columns, strict=True)
+        )
+        features = len(flatten(self.tensor_structure[0])) if self.has_labels else len(slots)
+        return Columns(features=slots[:features], labels=slots[features:])
+
+    def _pair(self, what: str) -> Any:
+        if not self.has_labels:
+            raise JobError(
+                f"`{what}` must be asked of a dataset of (features, labels). Received: one whose records are "
+                f"{self.tensor_structure!r}. Use `tensors`."
+            )
+        return self.tensors
+
+    def _first_dimension(self) -> int | None:
+        if not self.hard_code_batch_size:
+            return None
+        return self.batch_size // self.workers if self.batch_size > 0 and self.has_batch else self.batch_per_thread
+
+
+def _context() -> Any:
+    return SparkContext._active_spark_context or init_nncontext()
+
+
+def _check_batches(batch_size: Any, batch_per_thread: Any) -> bool:
+    """Whether one of the two was given; they are for training and for predictions, so both together are refused."""
+    for name, value in (("batch_size", batch_size), ("batch_per_thread", batch_per_thread)):
+        if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != -1):
+            raise JobError(f"`{name}` must be a whole number of at least 1, or -1 for none. Received: {value!r}.")
+    if batch_size > 0 and batch_per_thread > 0:
+        raise JobError(
+            "`batch_size` and `batch_per_thread` must not be given together: the first is the rows of a training step "
+            "over all workers, the second those that a task predicts for at once. Received: "
+            f"batch_size={batch_size!r}, batch_per_thread={batch_per_thread!r}."
+        )
+    return bool(batch_size > 0 or batch_per_thread > 0)
+
+
+def _memory_budget(memory_type: Any) -> int | None:
+    """How many bytes of a worker's rows may be in memory; `None` for what the launcher thinks fit."""
+    if memory_type == "DRAM":
+        return None
+    if isinstance(memory_type, str) and re.fullmatch(r"DISK_\d+|DISK_AND_DRAM(\(\d+\))?", memory_type):
+        return 1
+    raise JobError(
+        "`memory_type` must be 'DRAM' (rows in memory while they fit, in mapped files beyond) or 'DISK_n' or "
+        f"'DISK_AND_DRAM' (in mapped files from the start). Received: {memory_type!r}. For persistent memory, mount it "
+        "and let spark.local.dir point there, with 'DISK_1'."
+    )
+
+
+def _listed(names: Any, shapes: Any, types: Any) -> list[TensorMeta]:
+    """The tensors of records that are plain lists."""
+    names = ["features", "labels"] if names is None else list(names)
+    shapes = [None] * len(names) if shapes is None else list(shapes)
+    types = ["float32"] * len(names) if types is None else list(types)
+    if not names or not len(names) == len(shapes) == len(types) or len(set(names)) != len(names):
+        raise JobError(
+            "`names`, `shapes` and `types` must have one entry for each tensor, and names must differ. Received: "
+            f"names={names!r}, shapes={shapes!r}, types={types!r}."
+        )
+    return [TensorMeta.of(dtype, shape, str(name)) for name, shape, dtype in zip(names, shapes, types, strict=True)]
+
+
+def _described(features: Any, labels: Any) -> tuple[Any, ...]:
+    """The structure of records that are (features, labels), or features alone."""
+    parts = [named(_leaves(features, "features"), "features")]
+    if labels is not None:
+        parts.append(named(_leaves(labels, "labels"), "labels"))
+    return tuple(parts)
+
+
+def _leaves(description: Any, argument: str) -> Any:
+    if isinstance(description, TensorMeta):
+        return description
+    if isinstance(description, Mapping):
+        return {key: _leaves(each, argument) for key, each in description.items()}
+    if isinstance(description, tuple) and len(description) == 2 and not isinstance(description[0], (tuple, list, dict)):
+        return TensorMeta.of(description[0], description[1], argument)
+    if isinstance(description, (list, tuple)) and description:
+        return type(description)(_leaves(each, argument) for each in description)
+    raise JobError(
+        f"`{argument}` must be (type, shape), as in (tf.float32, [28, 28, 1]), or a list or dict of such. Received: "
+        f"{description!r}."
+    )
+
+
+def _named_pair(structure: Any) -> Any:
+    """Names for the leaves of a nest that has none; the parts of a pair are features and labels."""
+    if isinstance(structure, tuple) and len(structure) == 2:
+        return with_unique_names((named(structure[0], "features"), named(structure[1], "labels")))
+    return with_unique_names(named(structure, "features"))
+
+
+def _refused(name: str, what: str, instead: str) -> JobError:
+    return JobError(
+        f"TFDataset.{name} must be replaced: there is no such thing here as {what}. {instead}, and use "
+        "TFDataset.from_dataframe or TFDataset.from_rdd."
+    )

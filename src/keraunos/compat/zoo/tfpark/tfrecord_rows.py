@@ -1,0 +1,117 @@
+"""TFRecord files under any path that Hadoop knows. `TfRecordRows` runs on the driver, the reading on executors.
+
+TensorFlow itself reads the files, so checksums are checked. A file that executors can open is read where it lies; any
+other comes through Spark and is put into a temporary file first.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from pyspark import RDD
+
+from keraunos.compat.zoo.tfpark.row_sources import RowSource
+from keraunos.errors import DataError, JobError
+
+_GZIP = b"\x1f\x8b"
+_READ_TOGETHER = 64
+
+
+class TfRecordRows(RowSource):
+    """The records of one or more files, in the order of the files' names."""
+
+    def __init__(self, context: Any, path: str, argument: str = "file_path") -> None:
+        self._context = context
+        self._files = _listed(context, path, argument)
+
+    def partitions(self) -> None:
+        """As many as are wanted: several tasks may share a file."""
+        return
+
+    def training(self, workers: int) -> RDD[Any]:
+        """At least one partition a worker; each takes whole files, or every n-th record of one."""
+        return self._portions(-(-workers // len(self._files)))
+
+    def records(self) -> RDD[tuple[Any, ...]]:
+        """One partition a file."""
+        return self._portions(1)
+
+    def _portions(self, parts: int) -> RDD[Any]:
+        portions = [(file, part, parts) for file in self._files for part in range(parts)]
+        if all(urlparse(file).scheme in ("", "file") for file in self._files):
+            return self._context.parallelize(portions, len(portions)).flatMap(_read_portion)
+        return self._context.union(
+            [
+                self._context.binaryFiles(file).mapPartitions(functools.partial(_read_contents, part, parts))
+                for file, part, parts in portions
+            ]
+        )
+
+
+def _listed(context: Any, path: Any, argument: str) -> list[str]:
+    """The files at a path: a file, a folder, a pattern, or several with commas between them."""
+    if not isinstance(path, str) or not path:
+        raise JobError(f"`{argument}` must be the path of TFRecord files. Received: {path!r}.")
+    configuration = context._jsc.hadoopConfiguration()
+    hadoop_path = context._jvm.org.apache.hadoop.fs.Path
+    files: list[str] = []
+    for each in path.split(","):
+        place = hadoop_path(each.strip())
+        system = place.getFileSystem(configuration)
+        for status in system.globStatus(place) or []:
+            inside = system.listStatus(status.getPath()) if status.isDirectory() else [status]
+            files += [str(file.getPath().toString()) for file in inside if _is_data(file)]
+    if not files:
+        raise JobError(
+            f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, where there is none. Give a "
+            "file, a folder, or a pattern such as 'hdfs:///data/part-*'."
+        )
+    return sorted(files)
+
+
+def _is_data(status: Any) -> bool:
+    return not status.isDirectory() and not str(status.getPath().getName()).startswith(("_", "."))
+
+
+def _read_portion(portion: tuple[str, int, int]) -> Iterator[tuple[bytes]]:
+    address, part, parts = portion
+    return _records(unquote(urlparse(address).path), address, part, parts)
+
+
+def _read_contents(part: int, parts: int, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[bytes]]:
+    for address, content in files:
+        with tempfile.NamedTemporaryFile(prefix="keraunos-tfrecord-") as file:
+            file.write(content)
+            file.flush()
+            yield from _records(file.name, address, part, parts)
+
+
+def _records(path: str, address: str, part: int, parts: int) -> Iterator[tuple[bytes]]:
+    """Every `parts`-th record of a file, from number `part` on."""
+    import tensorflow as tf
+
+    with Path(path).open("rb") as file:
+        packed = "GZIP" if file.read(len(_GZIP)) == _GZIP else ""
+    # A graph and a session of their own work whether or not the process has TensorFlow's eager mode.
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        dataset = tf.data.TFRecordDataset(path, compression_type=packed).shard(parts, part).batch(_READ_TOGETHER)
+        following = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+        while True:
+            try:
+                records = session.run(following)
+            except tf.errors.OutOfRangeError:
+                return
+            except tf.errors.DataLossError as error:
+                lines = [line.strip() for line in str(error.message).splitlines()]
+                what = next((line for line in lines if "record" in line), "the data do not match their checksum")
+                raise DataError(
+                    f"A TFRecord file is damaged. Expected: records with their checksums. Received: {what} in "
+                    f"{address!r}. Write the file again."
+                ) from None
+            for record in records:
+                yield (bytes(record),)

@@ -1,0 +1,1 @@
+"""Analytics Zoo's `zoo.util`. Runs on the driver."""
