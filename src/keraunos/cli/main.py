@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keraunos
+from keraunos.compat.run_unchanged.systems import SYSTEMS
 from keraunos.errors import KeraunosError
 from keraunos.job.exchange_plan import PRESETS
 from keraunos.job.training_job import BACKENDS
@@ -18,17 +19,24 @@ FAILED = 1
 CANNOT_START = 2
 INTERRUPTED = 130
 
+# The options of `submit` and `shell` that are not Spark's; `--help` is about the command, not about spark-submit.
+OURS = ("--as", "--help", "-h")
+
 EXAMPLES = """\
 examples:
   keraunos demo
   keraunos demo --exchange averaging --epochs 20
   keraunos demo --backend tensorflow --save /tmp/digits
   keraunos demo --workers 4 --master 'local[4]'
+  keraunos run --as sparkflow program.py --rows 1000
+  keraunos submit --as zoo --master yarn --num-executors 4 program.py
+  keraunos shell --as tensorspark --deploy-mode=client
 
 exit codes:
   0  all went well
   1  a result is not as it should be
   2  something is missing or asked for wrongly
+  `run` and `submit` end with the program's own
 """
 
 DEMO = """\
@@ -38,10 +46,32 @@ accuracy on rows it has not seen, saves the fitted pipeline, loads it in a
 new process and compares the predictions.
 """
 
+RUN = """\
+Runs a Python program with `spark`, `sc` and `sqlContext` at hand. With --as it
+finds Keraunos under the names that it imports: sparkflow, tensorspark, or zoo
+and bigdl, and TensorFlow 1.x under `tensorflow`; so do the modules beside it
+and its functions on executors. Spark runs here, on as many cores as there are
+(at least 2), unless spark-defaults.conf, MASTER, PYSPARK_SUBMIT_ARGS or the
+program says otherwise.
+"""
+
+SUBMIT = """\
+Hands a program to a cluster, as `keraunos run` would run it here. All options
+but --as are those of spark-submit; they stand before the program.
+"""
+
+SHELL = """\
+The pyspark shell, where an older system's modules can be imported. All options
+but --as are those of pyspark.
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    own, passed = _split(given)
+    options = _parser().parse_args(own)
+    options.passed = passed
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
@@ -64,7 +94,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"keraunos {keraunos.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_demo(commands)
+    _add_run(commands)
+    rest = "[spark-submit options] program.py [argument ...]"
+    _add_spark_command(commands, "submit", rest, "hand such a program to a cluster", SUBMIT, _submit)
+    _add_spark_command(commands, "shell", "[pyspark options]", "the pyspark shell for such programs", SHELL, _shell)
     return parser
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What is ours of a command line, and what Spark and the program must get as it is."""
+    if not arguments or arguments[0] not in ("submit", "shell"):
+        return arguments, []
+    from keraunos.cli.spark_options import SparkCommandLine
+
+    line = SparkCommandLine.parse(arguments[1:])
+    ours = [part for name, value in line.options if name in OURS for part in (name, value) if part is not None]
+    rest = line
+    for name in OURS:
+        rest = rest.without(name)
+    script = [line.script] if line.script else []
+    return [arguments[0], *ours], [*rest.words(), *script, *line.arguments]
 
 
 def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -92,6 +141,67 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     demo.add_argument("--save", metavar="PATH", help="where to save the fitted pipeline (default: not kept)")
     demo.add_argument("--verbose", action="store_true", help="show Spark's log and the traces of errors")
     demo.set_defaults(run=_demo)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a program of SparkFlow, TensorSpark or Analytics Zoo as it is",
+        description=RUN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_system(run)
+    run.add_argument("script", metavar="program.py", help="the program")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what it is given in sys.argv")
+    run.set_defaults(run=_run, verbose=False)
+
+
+def _add_spark_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    rest: str,
+    summary: str,
+    description: str,
+    function: Callable[[argparse.Namespace], int],
+) -> None:
+    command = commands.add_parser(
+        name,
+        usage=f"keraunos {name} [-h] [--as SYSTEM] {rest}",
+        help=summary,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_system(command)
+    command.set_defaults(run=function, verbose=False)
+
+
+def _add_system(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--as",
+        dest="system",
+        default="",
+        choices=list(SYSTEMS),
+        metavar="SYSTEM",
+        help=f"what the program was written for: {', '.join(SYSTEMS)}",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from keraunos.cli.run import run
+
+    return run(options.system, options.script, options.arguments)
+
+
+def _submit(options: argparse.Namespace) -> int:
+    from keraunos.cli.submit import submit
+
+    submit(options.system, options.passed)
+
+
+def _shell(options: argparse.Namespace) -> int:
+    from keraunos.cli.shell import shell
+
+    shell(options.system, options.passed)
 
 
 def _demo(options: argparse.Namespace) -> int:

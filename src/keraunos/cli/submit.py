@@ -1,0 +1,72 @@
+"""`keraunos submit`: a program of an older system, handed to a cluster by spark-submit. Runs on the driver.
+
+The program given to Spark is `submitted.py`, which runs the script with the system's names about it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from keraunos.cli import submitted
+from keraunos.cli.spark_options import SparkCommandLine
+from keraunos.compat.run_unchanged.script import folder_of
+from keraunos.compat.run_unchanged.spark_settings import options_of, settings_for
+from keraunos.compat.run_unchanged.systems import system_named
+from keraunos.errors import JobError
+from keraunos.launch.preflight import check_java
+
+
+def submit(system_name: str, arguments: Sequence[str]) -> NoReturn:
+    """Become spark-submit: its output, its signals and its exit code are then this process's own."""
+    line = SparkCommandLine.parse(arguments)
+    command = [str(spark_home() / "bin" / "spark-submit"), *submit_arguments(system_name, line)]
+    environment = python_for(os.environ, clustered=_is_clustered(line))
+    check_java()
+    sys.stdout.flush()
+    os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
+
+
+def submit_arguments(system_name: str, line: SparkCommandLine) -> list[str]:
+    """What spark-submit is given: the user's options after ours, so that theirs win; then our program and theirs."""
+    system = system_named(system_name)
+    if not line.script:
+        raise JobError(
+            f"There must be a script after the options of spark-submit. Received: {' '.join(line.words())!r}."
+        )
+    local = "://" not in line.script
+    if local and not Path(line.script).is_file():
+        raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, where there is none.")
+    folder, script = (folder_of(line.script), str(Path(line.script).absolute())) if local else ("", line.script)
+    options = options_of(settings_for(system, folder))
+    if line.value_of("--name") is None and line.setting("spark.app.name") is None:
+        options += ["--name", Path(script).name]
+    if not local or _is_clustered(line):
+        # Only what Spark is told about reaches the machine that the driver runs on; it is looked for there by name.
+        shipped = line.value_of("--py-files") or line.setting("spark.submit.pyFiles")
+        line = line.without("--py-files")
+        options += ["--py-files", f"{shipped},{script}" if shipped else script]
+    return [*options, *line.words(), submitted.__file__, system.name, script, *line.arguments]
+
+
+def spark_home() -> Path:
+    """The Spark to use: SPARK_HOME's, or the one that came with pyspark."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home())
+
+
+def python_for(environment: Mapping[str, str], *, clustered: bool) -> dict[str, str]:
+    """The environment with this Python for driver and executors, where the user has chosen none."""
+    chosen = dict(environment)
+    if "PYSPARK_PYTHON" not in chosen or not clustered:
+        chosen.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    chosen.setdefault("PYSPARK_PYTHON", sys.executable)
+    return chosen
+
+
+def _is_clustered(line: SparkCommandLine) -> bool:
+    return (line.value_of("--deploy-mode") or line.setting("spark.submit.deployMode")) == "cluster"

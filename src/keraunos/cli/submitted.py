@@ -1,0 +1,39 @@
+"""The program that spark-submit runs for `keraunos submit`: runs the script that it is given. Runs on the driver.
+
+spark-submit … submitted.py SYSTEM SCRIPT [ARGUMENT …]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Python has put the folder of this file there, whose modules no program should find.
+    sys.path[0] = ""
+
+from keraunos.compat.run_unchanged.script import run_script
+from keraunos.compat.run_unchanged.systems import system_named
+from keraunos.errors import KeraunosError
+
+
+def main(system_name: str, script: str, *arguments: str) -> int:
+    """Run the script from where Spark has put it."""
+    try:
+        return run_script(_found(script), arguments, system_named(system_name))
+    except KeraunosError as error:
+        print(f"keraunos: {error}", file=sys.stderr)
+        return 2
+
+
+def _found(script: str) -> str:
+    """The script itself, or its copy in one of the folders that Spark unpacked `--py-files` into."""
+    if Path(script).is_file():
+        return script
+    name = script.rpartition("/")[2]
+    copies = [Path(folder) / name for folder in ("", *sys.path) if (Path(folder) / name).is_file()]
+    return str(copies[0]) if copies else script
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""Running a program as Python would, with a system's names about it. Runs on the driver."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from keraunos.compat.run_unchanged import aliases
+from keraunos.compat.run_unchanged.lazy_names import give_names
+from keraunos.compat.run_unchanged.systems import System
+from keraunos.errors import JobError
+
+FAILED = 1
+INTERRUPTED = 130
+
+_OURS = (str(Path(__file__).parent), str(Path(__file__).parents[2] / "cli"))
+
+
+def run_script(path: str, arguments: Sequence[str], system: System) -> int:
+    """Run the file as `__main__` and give its exit code; a `SystemExit` of its own goes through.
+
+    The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
+    """
+    if not Path(path).is_file():
+        raise JobError(f"The script must be a file of Python source. Received: {path!r}, where there is none.")
+    aliases.install(system)
+    sys.argv = [path, *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = folder_of(path)
+    program = _main_module(path)
+    give_names(vars(program), system)
+    sys.modules["__main__"] = program
+    try:
+        # Our `from __future__` lines are none of the program's.
+        code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+        exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
+    except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
+        return _shown(error, FAILED)
+    except KeyboardInterrupt as error:
+        return _shown(error, INTERRUPTED)
+    return 0
+
+
+def folder_of(path: str) -> str:
+    """Where a script lies, and the modules beside it."""
+    return os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - an empty path stays empty
+
+
+def _main_module(path: str) -> ModuleType:
+    module = ModuleType("__main__")
+    vars(module).update(
+        __file__=path, __loader__=SourceFileLoader("__main__", path), __annotations__={}, __cached__=None
+    )
+    return module
+
+
+def _shown(error: BaseException, exit_code: int) -> int:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        link.__traceback__ = _without_ours(link.__traceback__)
+        link = link.__cause__ or link.__context__
+    sys.excepthook(type(error), error, error.__traceback__)
+    return exit_code
+
+
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback as it would be if the program had been started by Python itself."""
+    if traceback is None:
+        return None
+    rest = _without_ours(traceback.tb_next)
+    if traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+        return rest
+    traceback.tb_next = rest
+    return traceback
