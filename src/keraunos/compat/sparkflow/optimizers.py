@@ -18,6 +18,9 @@ from keraunos.job.rule_spec import RuleSpec, register_rule
 
 logger = logging.getLogger(__name__)
 
+# SparkFlow's own.
+DEFAULT_RATE = 0.01
+
 _HOME = "keraunos.compat.sparkflow.rules"
 _PREFIX = "tf1_"
 
@@ -26,7 +29,7 @@ _PREFIX = "tf1_"
 class _Known:
     """One of the ten: its class in `tf.train`, ours in `rules.py`, and its options with TensorFlow's defaults.
 
-    An option whose default is `None` must be given; a learning rate then comes from `tfLearningRate`.
+    A learning rate that TensorFlow has no default for is `None`.
     """
 
     tensorflow: str
@@ -122,7 +125,7 @@ def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str,
     """The rule for one of the ten names.
 
     Options come from `options`, then from TensorFlow's defaults. The learning rate among them goes before the one that
-    is given beside them, as in SparkFlow.
+    is given beside them, as in SparkFlow; without either it is TensorFlow's own, or SparkFlow's where that has none.
     """
     known = OPTIMIZERS[check_name(name)]
     given = {_ALIASES.get(each, each): value for each, value in (options or {}).items()}
@@ -137,8 +140,8 @@ def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str,
             "tfLearningRate=%r gives way to the learning_rate=%r in optimizerOptions.",
             learning_rate, given["learning_rate"],
         )  # fmt: skip
-    if learning_rate is not None:
-        given.setdefault("learning_rate", learning_rate)
+    rate = known.options["learning_rate"] if learning_rate is None else learning_rate
+    given.setdefault("learning_rate", DEFAULT_RATE if rate is None else rate)
     complete = {**known.options, **given, "use_locking": locking}
     for each, value in complete.items():
         _check_option(name, each, value)
@@ -150,7 +153,7 @@ def rule_of_optimizer(optimizer: Any) -> RuleSpec:
     if isinstance(optimizer, RuleSpec):
         return optimizer
     if isinstance(optimizer, str):
-        return rule_of(optimizer, 0.01)
+        return rule_of(optimizer, DEFAULT_RATE)
     for name, known in OPTIMIZERS.items():
         if type(optimizer).__name__ == known.tensorflow:
             read = {option: _attribute(optimizer, option) for option in known.options}

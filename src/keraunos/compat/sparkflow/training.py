@@ -1,0 +1,86 @@
+"""A training as SparkFlow means it, from the graph's JSON to a graph with trained values. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keraunos.compat.sparkflow import metagraph
+from keraunos.compat.sparkflow.graph_model import GraphModel, port_of
+from keraunos.compat.sparkflow.losses import IterationLosses, LossCallback
+from keraunos.compat.sparkflow.translate import Training, job_of
+from keraunos.job.columns import Columns
+from keraunos.job.training_job import ModelSource
+from keraunos.launch import spark as launch
+from keraunos.learners.graph_archive import GraphArchive, Value
+from keraunos.learners.graph_source import graph_source
+from keraunos.ml.signature import Port
+
+# Gives the rows of a turn; those of the first are as they come, those of later ones dealt out anew.
+Rows = Callable[[int], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A graph that is ready to train, and what it began with.
+
+    Attributes:
+        source: the graph as workers take it.
+        values: what the variables hold before training, the trainable ones first.
+        trainable: how many those are.
+        features: what the placeholder of the features takes, and `labels` that of the labels.
+    """
+
+    source: ModelSource
+    values: dict[str, Value]
+    trainable: int
+    features: Port
+    labels: Port | None
+
+
+def prepare(training: Training) -> Prepared:
+    """Bring the graph to life, refuse what is wrong with it, and initialize its variables."""
+    graph = metagraph.imported(training.graph)
+    features = metagraph.tensor(graph, training.tf_input, "tfInput")
+    labels = None if training.tf_label is None else metagraph.tensor(graph, training.tf_label, "tfLabel")
+    output = None if training.tf_output is None else metagraph.tensor(graph, training.tf_output, "tfOutput")
+    if training.tf_dropout is not None:
+        metagraph.tensor(graph, training.tf_dropout, "tfDropout")
+    loss = metagraph.loss_of(graph)
+    named = {"tfInput": training.tf_input, "tfLabel": training.tf_label}
+    metagraph.check_fed(loss, named, training.tf_dropout)
+    with metagraph.initialized(graph) as session:
+        source = graph_source(
+            session, loss=loss, inputs={"input": features}, targets={} if labels is None else {"label": labels}
+        )
+        trainable, others = metagraph.variables(graph)
+        needed = set() if output is None else metagraph.needed_variables([output], [training.tf_input])
+        needed |= GraphArchive.from_bytes(source.archive).values().keys()
+        values = metagraph.values_of(session, [*trainable, *(each for each in others if each.name in needed)])
+    return Prepared(
+        source=source,
+        values=values,
+        trainable=len(trainable),
+        features=port_of("input", features),
+        labels=None if labels is None else port_of("label", labels),
+    )
+
+
+def train(
+    training: Training,
+    prepared: Prepared,
+    columns: Columns,
+    rows: Rows,
+    workers: int,
+    listeners: Sequence[LossCallback] = (),
+) -> GraphModel:
+    """Train for all turns; the parameters, and what the optimizer remembers, go on from one turn to the next."""
+    source = prepared.source
+    for turn in range(training.partition_shuffles):
+        job = job_of(training, source, columns, workers, turn)
+        hooks = [IterationLosses(job.schedule, workers, listeners)] if listeners else []
+        result = launch.fit(job, rows(turn), hooks=hooks, verbose=0, host=training.host)
+        source = replace(source, archive=result.archive)
+    trained = GraphArchive.from_bytes(source.archive).values()
+    return GraphModel(training.graph, prepared.values | trained)
