@@ -35,7 +35,9 @@ class ArraySpec:
         return cls(tuple(array.shape[1:]), array.dtype.name)
 
     def zeros(self, rows: int) -> Array:
-        """Rows of zeros of this spec."""
+        """Rows of zeros of this spec; where it is bytes, empty ones."""
+        if self.dtype == "object":
+            return np.full((rows, *self.shape), b"", dtype=object)
         return np.zeros((rows, *self.shape), dtype=self.dtype)
 
 

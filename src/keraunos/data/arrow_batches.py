@@ -2,7 +2,8 @@
 
 A slot, that is one model input or output, becomes one block: a dense array whose first dimension is the rows, or
 `SparseRows` where the column holds sparse vectors. Buffers are viewed where Arrow already has them as numpy would;
-float64 and decimals become the job's float type, whole numbers and booleans keep their own.
+float64 and decimals become the job's float type, whole numbers and booleans keep their own. Text and binary columns
+become arrays of `bytes` objects.
 """
 
 from __future__ import annotations
@@ -78,14 +79,17 @@ class ArrowReader:
     def _columns(self, batch: ArrowColumns) -> dict[str, Any]:
         found = batch if isinstance(batch, Mapping) else dict(zip(batch.schema.names, batch.columns, strict=True))
         columns = {}
-        for name in dict.fromkeys(column for slot in self.slots for column in slot.columns):
+        for name, kind in dict.fromkeys((column, slot.kind) for slot in self.slots for column in slot.columns):
             if name not in found:
                 raise ColumnError(f"Column {name!r} is missing. Expected it in every batch. Received: {list(found)!r}.")
-            check_type(name, found[name].type)
+            check_type(name, found[name].type, kind)
             columns[name] = found[name]
         return columns
 
     def _slot(self, slot: Slot, columns: Mapping[str, Any]) -> Block:
+        if slot.kind == "bytes":
+            values: Array = pc.cast(columns[slot.columns[0]], pa.large_binary()).to_numpy(zero_copy_only=False)
+            return values
         if not slot.stacked:
             return self._column(slot.columns[0], columns[slot.columns[0]])
         scalars = [self._scalar(name, columns[name]) for name in slot.columns]

@@ -27,8 +27,22 @@ def is_tensor(arrow_type: Any) -> bool:
     return isinstance(arrow_type, pa.FixedShapeTensorType)
 
 
-def check_type(name: str, arrow_type: Any) -> None:
-    """Refuse a column of a type that no model input takes."""
+def is_bytes(arrow_type: Any) -> bool:
+    """Whether a value of this type is a text or a piece of binary data."""
+    types = pa.types
+    text = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
+    binary = types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_binary_view(arrow_type)
+    return bool(text or binary or types.is_fixed_size_binary(arrow_type))
+
+
+def check_type(name: str, arrow_type: Any, kind: str = "number") -> None:
+    """Refuse a column of a type that no model input of that kind takes."""
+    if kind == "bytes":
+        if is_bytes(arrow_type):
+            return
+        raise ColumnError(
+            f"Column {name!r} feeds a model input of bytes. Expected a string or binary column. Received: {arrow_type}."
+        )
     leaf = arrow_type.value_type if is_tensor(arrow_type) else arrow_type
     while is_list(leaf):
         leaf = leaf.value_type

@@ -1,8 +1,9 @@
 """Records of an RDD as Arrow columns, chunk by chunk. Runs on workers.
 
 A record is a tuple or list with one entry a column, a dict or `Row` with the columns' names, a `LabeledPoint`, or, for
-a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, or a spark.ml or
-mllib vector. Python looks at each record once; the elements of arrays are copied by numpy only.
+a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or mllib
+vector, or, for models that take them, bytes or text. Python looks at each record once; the elements of arrays are
+copied by numpy only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_BYTES = 4 << 20
 _EXCERPT = 100
 # Told by their names: workers below the launcher know nothing of Spark.
+_BYTES = (bytes, bytearray, str)
 _DENSE, _SPARSE, _LABELED = "DenseVector", "SparseVector", "LabeledPoint"
 
 
@@ -89,9 +91,12 @@ class _Column:
         self.row_bytes = 0
         self._shape: tuple[int, ...] | None = None
         self._dtype: np.dtype[Any] | None = None
+        self._holds_bytes = False
 
     def arrow(self, values: Sequence[Any], first: int) -> Any:
         """The entries of a chunk, whose first record has the number `first`, as an Arrow array."""
+        if self._holds_bytes or (self._shape is None and isinstance(values[0], _BYTES)):
+            return self._binary(values, first)
         kinds = {kind.__name__ for kind in set(map(type, values))}
         if _SPARSE in kinds and kinds <= {_SPARSE, _DENSE}:
             return self._vectors(values)
@@ -103,6 +108,17 @@ class _Column:
         self._shape = array.shape[1:]
         self.row_bytes = array.nbytes // len(array)
         return _as_arrow(array)
+
+    def _binary(self, values: Sequence[Any], first: int) -> Any:
+        self._holds_bytes = True
+        odd = next((number for number, value in enumerate(values, first) if not isinstance(value, _BYTES)), None)
+        if odd is not None:
+            found = values[odd - first]
+            kind = "None" if found is None else f"a {type(found).__name__}"
+            raise self._wrong(kind, "bytes or text, as in the first record", values, first, odd)
+        encoded = [value.encode() if isinstance(value, str) else bytes(value) for value in values]
+        self.row_bytes = sum(map(len, encoded)) // len(encoded)
+        return pa.array(encoded, pa.large_binary())
 
     def _stacked(self, values: Sequence[Any], first: int) -> Array:
         try:

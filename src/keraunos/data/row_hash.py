@@ -3,11 +3,13 @@
 Spark does not keep row order across a shuffle, so rows must be told apart by what they hold. Each of the two
 64-bit words is a multilinear hash: the row's bytes as 32-bit words, each times a 64-bit key of its position, summed
 modulo 2**64. Words of 32 bits matter: the product of a 64-bit word whose low bits are zero, as in most floats,
-would keep few bits. A zero word adds nothing, so a vector hashes alike whether it is stored dense or sparse.
+would keep few bits. A zero word adds nothing, so a vector hashes alike whether it is stored dense or sparse. Values
+of bytes have any length and are hashed one by one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -41,6 +43,8 @@ class RowHasher:
         return total
 
     def _dense(self, slot: int, block: Array) -> Hashes:
+        if block.dtype.kind == "O":
+            return _of_bytes(slot, block)
         rows = len(block)
         flat = np.ascontiguousarray(block).reshape(rows, math.prod(block.shape[1:]))
         words = _words(flat)
@@ -87,6 +91,14 @@ def canonical_order(hashes: Hashes) -> npt.NDArray[np.int64]:
     if (first[1:] == first[:-1]).any():
         order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     return order
+
+
+def _of_bytes(slot: int, block: Array) -> Hashes:
+    # Values of any length, each by itself.
+    person = slot.to_bytes(16, "big")
+    digests = (hashlib.blake2b(value, digest_size=16, person=person).digest() for value in block)
+    hashes: Hashes = np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
+    return hashes
 
 
 def _row_chunks(indptr: Positions) -> Iterator[tuple[int, int]]:

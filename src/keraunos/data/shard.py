@@ -58,6 +58,11 @@ class ShardBuilder:
                 "`classWeight` needs exactly one label, whose classes it weighs. "
                 f"Received: {len(columns.labels)} labels. Use `weightCol` instead."
             )
+        if class_weight and columns.labels[0].kind == "bytes":
+            raise JobError(
+                "`classWeight` needs a label that is a class number. "
+                f"Received: column {columns.labels[0].columns[0]!r} of bytes. Use `weightCol` instead."
+            )
         self._columns = columns
         self._class_weight = dict(class_weight or {})
         self._reader = ArrowReader([*columns.features, *columns.labels], floatx=floatx, allow_nan=columns.allow_nan)

@@ -162,13 +162,14 @@ class RowStore:
 
 
 class ColumnStore:
-    """The rows of one slot: dense blocks and sparse ones, each kept as it came."""
+    """The rows of one slot: dense blocks and sparse ones, each kept as it came, or values of bytes."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._dense: RowStore | None = None
         self._sparse: _SparseStore | None = None
         self._places: RowStore | None = None
+        self._bytes: _BytesStore | None = None
 
     def append(self, block: Block) -> None:
         """Add the rows of `block` to the end."""
@@ -180,6 +181,10 @@ class ColumnStore:
             self._place(self._sparse.rows, block.rows, sparse=True)
             self._sparse.append(block)
             return
+        if block.dtype.kind == "O":
+            self._bytes = self._bytes or _BytesStore(self._spool)
+            self._bytes.append(block)
+            return
         if self._dense is None:
             self._dense = self._spool.store(block.shape[1:], block.dtype)
         self._place(self._dense.rows, row_count(block), sparse=False)
@@ -187,11 +192,13 @@ class ColumnStore:
 
     def finish(self) -> StoredColumn:
         """The column, ready to be gathered from."""
+        if self._bytes is not None:
+            return self._bytes.finish()
         dense = None if self._dense is None else self._dense.finish()
         if self._sparse is None or self._places is None:
-            return StoredColumn(dense, None, None)
+            return StoredNumbers(dense, None, None)
         places = None if dense is None else self._places.finish()
-        return StoredColumn(dense, self._sparse.finish(), places)
+        return StoredNumbers(dense, self._sparse.finish(), places)
 
     def _place(self, first: int, count: int, *, sparse: bool) -> None:
         if self._places is not None:
@@ -200,7 +207,22 @@ class ColumnStore:
 
 
 @dataclass(frozen=True)
-class StoredColumn:
+class StoredBytes:
+    """A column of values of bytes: value i is `data[ends[i]:ends[i + 1]]`."""
+
+    ends: Positions
+    data: Array
+
+    def take(self, rows: Positions) -> Array:
+        """The values at these positions, as `bytes` objects."""
+        values = np.empty(len(rows), dtype=object)
+        starts, stops = self.ends[rows].tolist(), self.ends[rows + 1].tolist()
+        values[:] = [self.data[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
+        return values
+
+
+@dataclass(frozen=True)
+class StoredNumbers:
     """A column of which any rows can be had as one fresh array.
 
     Where it holds both dense and sparse rows, `places` says where each is: a position among the dense ones, or,
@@ -225,6 +247,23 @@ class StoredColumn:
         out[is_sparse] = self.sparse.take(~places[is_sparse])
         out[~is_sparse] = self.dense[places[~is_sparse]]
         return out
+
+
+StoredColumn = StoredNumbers | StoredBytes
+
+
+class _BytesStore:
+    def __init__(self, spool: Spool) -> None:
+        self._ends = spool.store((), np.int64)
+        self._data = spool.store((), np.uint8)
+        self._ends.append(np.zeros(1, dtype=np.int64))
+
+    def append(self, values: Array) -> None:
+        self._ends.append(np.cumsum([len(value) for value in values], dtype=np.int64) + self._data.rows)
+        self._data.append(np.frombuffer(b"".join(values), dtype=np.uint8))
+
+    def finish(self) -> StoredBytes:
+        return StoredBytes(self._ends.finish(), self._data.finish())
 
 
 class _SparseStore:

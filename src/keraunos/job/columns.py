@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keraunos.errors import ColumnError
+from keraunos.errors import ColumnError, one_of
+
+KINDS = ("number", "bytes")
 
 ColumnsArgument = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -22,6 +24,8 @@ class Slot:
         classes: for a label that is a class number, how many classes there are.
         shape: the shape of a row that the model takes, with `None` for a length it leaves open; `None` where it is
             not known.
+        kind: what a row holds: `"number"`, or an array or vector of them; or `"bytes"`, one text or binary value, for
+            models that take strings. Text becomes its UTF-8 bytes.
     """
 
     name: str | None
@@ -29,6 +33,17 @@ class Slot:
     stacked: bool = False
     classes: int | None = None
     shape: tuple[int | None, ...] | None = None
+    kind: str = "number"
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ColumnError(one_of("kind", self.kind, KINDS))
+        if self.kind == "bytes" and (self.stacked or self.classes is not None):
+            use = "a list of columns" if self.stacked else "class numbers"
+            raise ColumnError(
+                "A column of bytes must be a model input or output of its own. "
+                f"Received: {', '.join(map(repr, self.columns))} as {use}."
+            )
 
     @classmethod
     def all_from(cls, argument: ColumnsArgument, parameter: str) -> tuple[Slot, ...]:
@@ -59,6 +74,7 @@ class Slot:
             "stacked": self.stacked,
             "classes": self.classes,
             "shape": shape,
+            "kind": self.kind,
         }
 
     @classmethod
@@ -71,6 +87,7 @@ class Slot:
             stacked=data["stacked"],
             classes=data["classes"],
             shape=None if shape is None else tuple(shape),
+            kind=data.get("kind", "number"),
         )
 
 

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from keraunos.errors import JobError, PlanError, one_of
+from keraunos.errors import ColumnError, JobError, PlanError, one_of
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
@@ -78,6 +78,12 @@ class TrainingJob:
             raise JobError(
                 f"`batchTotal` must be at least numWorkers, a row for each of {self.workers}. Received: {total!r}. "
                 f"Raise it, or lower numWorkers to {total}."
+            )
+        texts = [slot for slot in (*self.columns.features, *self.columns.labels) if slot.kind == "bytes"]
+        if texts and self.model.format != GRAPH:
+            raise ColumnError(
+                f"Column {texts[0].columns[0]!r} holds bytes, which only a TensorFlow graph takes. Received: a model "
+                f"of format {self.model.format!r}. Encode the column as numbers first."
             )
         check_servers(self.servers)
         if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
