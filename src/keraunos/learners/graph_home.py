@@ -53,7 +53,7 @@ class GraphHome(HomeModel):
 
     def metric_states(self, spec: BatchSpec) -> MetricStates:
         """What reads the means over rows that the graph's learner gives."""
-        return RowMeans(("loss", *self._archive.metrics))
+        return RowMeans(("loss", *self._archive.metrics), has_loss=self._archive.loss is not None)
 
     @property
     def learning_rate(self) -> float | None:
@@ -69,10 +69,14 @@ class GraphHome(HomeModel):
 
 
 class RowMeans:
-    """Means over rows, as one array a state: for each name the sum of value times rows, and the rows."""
+    """Means over rows, as one array a state: for each name the sum of value times rows, and the rows.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    The first name is the loss's; a graph that steps without telling its loss leaves that place empty.
+    """
+
+    def __init__(self, names: Sequence[str], *, has_loss: bool = True) -> None:
         self._names = tuple(names)
+        self._first = 0 if has_loss else 1
 
     def merge(self, states: Sequence[State]) -> list[npt.NDArray[np.float64]]:
         """The sum of all states."""
@@ -88,7 +92,5 @@ class RowMeans:
             return {}
         (total,) = self.merge(states)
         sums, rows = total[0::2].tolist(), total[1::2].tolist()
-        return {
-            name: value / count if count else math.nan
-            for name, value, count in zip(self._names, sums, rows, strict=True)
-        }
+        named = list(zip(self._names, sums, rows, strict=True))[self._first :]
+        return {name: value / count if count else math.nan for name, value, count in named}
