@@ -24,6 +24,7 @@ from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, Coordinato
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
+from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_server import SliceServer
@@ -151,6 +152,11 @@ class Server:
             return self._copied(self._slices[0])
         self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.ask_for_parameters(last=last))
         return self.state.uploaded
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule, where parameters and rule are here; nobody else may be using it when it is asked for its state."""
+        return None if self.plan.applies_on_workers or not self._on_driver else self._slices[0].rule
 
     def tell_at_start(self, facts: Mapping[str, Any]) -> None:
         """What every worker is told with START; set before the first one is ready."""

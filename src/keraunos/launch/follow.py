@@ -11,13 +11,14 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, WorkerError
+from keraunos.errors import ClusterError, DataError, JobError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
@@ -49,6 +50,17 @@ class TrainingResult:
 
     archive: bytes
     history: History
+
+
+@dataclass
+class RuleMemory:
+    """What the rule on the driver's server remembers (an optimizer's moments), from one fit to the next.
+
+    Given to a fit, the rule begins with it, where there is something, and leaves there what it knows in the end. The
+    fits must have the same rule and the same model.
+    """
+
+    state: list[npt.NDArray[Any]] = field(default_factory=list)
 
 
 class Workers(Protocol):
@@ -87,6 +99,7 @@ class Fit:
         callbacks: Sequence[Any] = (),
         hooks: Sequence[Hooks] = (),
         verbose: int | str = "auto",
+        memory: RuleMemory | None = None,
     ) -> Iterator[Fit]:
         """Read the model and refuse what it cannot do, start the server, let the hooks begin."""
         home = load_home(job.model, custom_objects)
@@ -107,10 +120,14 @@ class Fit:
             job=job.to_bytes(),
             backend=job.model.backend,
         ) as server:
+            if memory is not None:
+                _remember(server, memory)
             for each in asked:
                 each.begin(home)
             server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
             yield cls(job, home, server, asked, verbose)
+            if memory is not None and server.rule is not None:
+                memory.state = list(server.rule.state())
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -143,6 +160,16 @@ class Fit:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
         return TrainingResult(self._home.to_archive(), history)
+
+
+def _remember(server: Server, memory: RuleMemory) -> None:
+    if server.rule is None:
+        raise JobError(
+            "What a rule remembers can be carried on only where the driver has it. Expected: servers='driver' and a "
+            f"rule that is not the workers' own. Received: rule={str(server.plan.rule)!r}."
+        )
+    if memory.state:
+        server.rule.restore(memory.state)
 
 
 class _Follower:

@@ -30,7 +30,7 @@ from keraunos.errors import ClusterError, JobError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.follow import Fit, RuleMemory, TrainingResult
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
@@ -49,12 +49,14 @@ def fit(
     hooks: Sequence[Hooks] = (),
     verbose: int | str = "auto",
     host: str | None = None,
+    memory: RuleMemory | None = None,
 ) -> TrainingResult:
     """Train on Spark, in as many tasks as the job has workers, and bring the model home.
 
     `data` is a DataFrame with the job's columns, or an RDD of records that have an entry for each of them (see
     `keraunos.data.records`). An RDD is computed once and never shuffled. `host` is the address of this machine that
-    the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports.
+    the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports. `memory` carries
+    what the server's rule remembers from one fit to the next.
     """
     check_callbacks(callbacks)
     context = _context_of(data)
@@ -68,7 +70,13 @@ def fit(
     with (
         ledger_of(context).hold(slots, cluster.slots),
         Fit.open(
-            job, host=cluster.host, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose
+            job,
+            host=cluster.host,
+            custom_objects=custom_objects,
+            callbacks=callbacks,
+            hooks=hooks,
+            verbose=verbose,
+            memory=memory,
         ) as opened,
     ):
         place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}

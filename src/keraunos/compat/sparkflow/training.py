@@ -13,6 +13,7 @@ from keraunos.compat.sparkflow.translate import Training, job_of
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch import spark as launch
+from keraunos.launch.follow import RuleMemory
 from keraunos.learners.graph_archive import GraphArchive, Value
 from keraunos.learners.graph_source import graph_source
 from keraunos.ml.signature import Port
@@ -77,10 +78,11 @@ def train(
 ) -> GraphModel:
     """Train for all turns; the parameters, and what the optimizer remembers, go on from one turn to the next."""
     source = prepared.source
+    memory = RuleMemory() if training.partition_shuffles > 1 else None
     for turn in range(training.partition_shuffles):
         job = job_of(training, source, columns, workers, turn)
         hooks = [IterationLosses(job.schedule, workers, listeners)] if listeners else []
-        result = launch.fit(job, rows(turn), hooks=hooks, verbose=0, host=training.host)
+        result = launch.fit(job, rows(turn), hooks=hooks, verbose=0, host=training.host, memory=memory)
         source = replace(source, archive=result.archive)
     trained = GraphArchive.from_bytes(source.archive).values()
     return GraphModel(training.graph, prepared.values | trained)
