@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from keraunos.errors import DataError, JobError
 from keraunos.job.columns import Slot
 from keraunos.learners.keras_archive import to_archive
-from keraunos.ml import inference
 from keraunos.ml.inference import Serving, predictions
 from keraunos.ml.rendering import ArrayColumns, nested_lists
 from keraunos.ml.signature import Signature
+from keraunos.worker.served_models import kept_models
 from tests.ml.models import mlp, two_inputs, two_outputs
 
 MODEL = mlp(units=2, activation=None, loss="mse")
@@ -124,7 +124,7 @@ def test_a_worker_keeps_a_few_models_and_loads_each_once():
         serving = serving_of(model, SERVING.slots)
         list(predictions([(lists([[1, 2, 3]]),)], Serving(**{**vars(serving), "key": f"m{units}"}), load, {}))
     assert loads == [1, 2, 3, 4, 5]
-    assert len(inference._models) == inference._KEPT_MODELS
+    assert kept_models() == ("m3", "m4", "m5")
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4))

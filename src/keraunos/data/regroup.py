@@ -40,6 +40,27 @@ def arrays_rows(arrays: Arrays) -> int:
     return len(next(iter(arrays.values()))) if isinstance(arrays, dict) else len(arrays)
 
 
+def padded(arrays: Arrays, rows: int) -> Arrays:
+    """The same rows and, behind them, the last one again, up to that many.
+
+    A model is known to accept the last row; zeros might be outside of what a lookup has.
+    """
+    if isinstance(arrays, dict):
+        return {name: _pad(array, rows) for name, array in arrays.items()}
+    return _pad(arrays, rows)
+
+
+def first_rows(arrays: Arrays, rows: int) -> Arrays:
+    """The first rows of one array, or of each of a dict of them."""
+    return _slice(arrays, 0, rows)
+
+
+def _pad(array: Array, rows: int) -> Array:
+    if len(array) >= rows:
+        return array
+    return np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
+
+
 def _slice(arrays: Arrays, start: int, stop: int) -> Arrays:
     if isinstance(arrays, dict):
         return {name: array[start:stop] for name, array in arrays.items()}

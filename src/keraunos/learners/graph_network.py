@@ -36,10 +36,10 @@ def session_config(environment: Mapping[str, str]) -> Any:
     # One thread is the caller's own: to hand an operation over to another costs more than most operations take.
     config.inter_op_parallelism_threads = inter if inter > 1 else -1
     addresses = [each for each in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
+    config.gpu_options.allow_growth = True
     if addresses:
         # The process sees no other devices than those that Spark gave to its task, and counts them from 0.
         config.gpu_options.visible_device_list = ",".join(str(i) for i in range(len(addresses)))
-        config.gpu_options.allow_growth = True
     return config
 
 
@@ -50,6 +50,7 @@ class Port:
         self.tensor = tensor
         self._dtype = np.dtype(tensor.dtype.as_numpy_dtype)
         self._shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
+        self.rows: int | None = self._shape[0] if self._shape else None
 
     def fit(self, array: Array) -> Array:
         """The rows in the placeholder's type, and in its shape where their elements can be read so."""
@@ -63,7 +64,7 @@ class Port:
             with contextlib.suppress(ValueError):
                 array = array.reshape(wanted)
         if not self._takes(array.shape):
-            fixed = " Its number of rows is fixed." if shape and shape[0] not in (None, len(array)) else ""
+            fixed = " Its number of rows is fixed." if self.rows not in (None, len(array)) else ""
             raise DataError(
                 f"Rows do not fit the placeholder {self.tensor.name!r}. Expected: shape {self.tensor.shape}. "
                 f"Received: {len(array)} rows of shape {array.shape[1:]}.{fixed}"
@@ -77,6 +78,9 @@ class Port:
 
 class Network:
     """One network in one session.
+
+    `inputs` and `targets` are its placeholders by slot, `serving` those inputs that its outputs depend on. `fixed_rows`
+    is how many rows it takes at once where that is settled, and `by_row` says that no output is a single number.
 
     Args:
         archive: the graph and its values.
@@ -100,11 +104,6 @@ class Network:
         self._session = v1.Session(graph=self.graph, config=session_config(os.environ))
         self._set_values()
         self._make_calls()
-
-    @property
-    def needed_to_predict(self) -> dict[str, Port]:
-        """The inputs that the outputs depend on."""
-        return self._serving
 
     def read(self, out: Vector) -> None:
         """The parameters into one vector."""
@@ -139,7 +138,7 @@ class Network:
         return self._measure(*rows, *self._served)
 
     def predict(self, rows: Sequence[Array]) -> list[Any]:
-        """The outputs for what `needed_to_predict` lists."""
+        """The outputs for what `serving` lists."""
         return self._predict(*rows, *self._served)
 
     def _build(self, definition: Any) -> None:
@@ -165,7 +164,9 @@ class Network:
         outputs = [self._tensor(name) for name in archive.outputs.values()]
         self._outputs = [tf.identity(each) if any(each is other for other in fed) else each for each in outputs]
         behind = closure([each.op for each in self._outputs])
-        self._serving = {slot: port for slot, port in self.inputs.items() if port.tensor.op.name in behind}
+        self.serving = {slot: port for slot, port in self.inputs.items() if port.tensor.op.name in behind}
+        self.fixed_rows = next((port.rows for port in self.serving.values() if port.rows is not None), None)
+        self.by_row = all(each.shape.rank != 0 for each in self._outputs)
 
     def _set_values(self) -> None:
         archive = self._archive
@@ -187,7 +188,7 @@ class Network:
         self._write = self._call([self._flat], [], [self._assigned.name])
         self._read_optimizer = self._call([], list(self._moved.values()))
         self._measure = self._call([*ports, *feeds], measured)
-        self._predict = self._call([*(port.tensor for port in self._serving.values()), *feeds], self._outputs)
+        self._predict = self._call([*(port.tensor for port in self.serving.values()), *feeds], self._outputs)
         if archive.train_op is not None:
             self._step = self._call([*ports, *feeds], measured, [archive.train_op, *updates])
         if archive.derivatives is not None:

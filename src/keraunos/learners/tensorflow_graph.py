@@ -7,7 +7,7 @@ The loss is taken as the mean over a batch's rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,11 +87,14 @@ class TensorFlowGraphLearner(Learner):
 
     def predict(self, inputs: Arrays) -> Arrays:
         """The graph's outputs, with what is fed in predictions: one array, or one a name where there are several."""
-        ports = self._network.needed_to_predict
-        outputs = self._network.predict(_fitted(ports, inputs, len(self._archive.inputs), "inputs"))
-        if len(outputs) == 1:
-            return np.array(outputs[0])
-        return {name: np.array(output) for name, output in zip(self._archive.outputs, outputs, strict=True)}
+        network = self._network
+        arrays = _chosen(network.serving, inputs, len(self._archive.inputs), "inputs")
+        rows = len(arrays[0]) if arrays else 0
+        given = [_fitted(network.serving, portion) for portion in _portions(arrays, rows, network)]
+        parts = [network.predict(portion) for portion in given]
+        fed = sum(len(portion[0]) for portion in given if portion)
+        outputs = [_joined(each, fed, rows) for each in zip(*parts, strict=True)]
+        return outputs[0] if len(outputs) == 1 else dict(zip(self._archive.outputs, outputs, strict=True))
 
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
         """The sums of value times rows, and the rows, for the loss and each metric since the last call."""
@@ -138,9 +141,10 @@ class TensorFlowGraphLearner(Learner):
                 "inputs, and multiply by it in the loss."
             )
         network, archive = self._network, self._archive
-        rows = _fitted(network.inputs, batch.inputs, len(archive.inputs), "inputs")
-        targets = {} if batch.targets is None else batch.targets
-        return rows + _fitted(network.targets, targets, len(archive.targets), "targets")
+        inputs = _chosen(network.inputs, batch.inputs, len(archive.inputs), "inputs")
+        given = {} if batch.targets is None else batch.targets
+        targets = _chosen(network.targets, given, len(archive.targets), "targets")
+        return _fitted(network.inputs, inputs) + _fitted(network.targets, targets)
 
     def _note(self, measured: Sequence[Any], rows: int, *, trained: bool) -> None:
         if any(np.ndim(each) for each in measured):
@@ -156,13 +160,35 @@ class TensorFlowGraphLearner(Learner):
             self._losses.append((float(measured[0]), rows))
 
 
-def _fitted(ports: Mapping[str, Port], arrays: Arrays, count: int, role: str) -> list[Any]:
-    """The arrays for the placeholders, in their order; one array without a name is for the only one."""
+def _chosen(ports: Mapping[str, Port], arrays: Arrays, count: int, role: str) -> list[Any]:
+    """The arrays for these placeholders, in their order; one array without a name is for the only one there is."""
     if not isinstance(arrays, dict):
         if count != 1:
             raise DataError(f"The graph's {role} must be given by name. Expected: {shown(ports)}. Received: one array.")
-        return [port.fit(arrays) for port in ports.values()]
+        return [arrays for _ in ports]
     missing = [slot for slot in ports if slot not in arrays]
     if missing:
         raise DataError(f"The graph's {role} must all be given. Missing: {shown(missing)}. Received: {shown(arrays)}.")
-    return [port.fit(arrays[slot]) for slot, port in ports.items()]
+    return [arrays[slot] for slot in ports]
+
+
+def _fitted(ports: Mapping[str, Port], arrays: Sequence[Any]) -> list[Any]:
+    return [port.fit(array) for port, array in zip(ports.values(), arrays, strict=True)]
+
+
+def _portions(arrays: list[Any], rows: int, network: Network) -> Iterator[list[Any]]:
+    """Rows as a graph takes them: a fixed number at a time, the last row again where they do not suffice.
+
+    A single row goes in twice, because graphs that squeeze their outputs would lose the dimension of the rows.
+    """
+    portion = network.fixed_rows or max(2 if network.by_row else 1, rows)
+    for start in range(0, max(1, rows), portion):
+        part = [array[start : start + portion] for array in arrays]
+        lacking = portion - len(part[0]) if part else 0
+        yield [np.concatenate([each, np.repeat(each[-1:], lacking, axis=0)]) for each in part] if lacking else part
+
+
+def _joined(parts: Sequence[Any], fed: int, rows: int) -> Any:
+    """An output without the rows that were fed again."""
+    whole = np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+    return whole[:rows] if fed > rows and whole.ndim and len(whole) == fed else whole

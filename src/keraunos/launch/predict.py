@@ -1,0 +1,46 @@
+"""Predictions for the records of an RDD. Runs on the driver."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import RDD
+
+from keraunos.errors import JobError
+from keraunos.job.columns import Columns
+from keraunos.job.training_job import ModelSource
+from keraunos.launch.spark import worker_environment
+from keraunos.worker.record_predictions import predict_records
+
+
+def predict_rdd(
+    rdd: RDD[Any],
+    source: ModelSource,
+    columns: Columns,
+    batch_rows: int = 1024,
+    custom_objects: Mapping[str, Any] | None = None,
+) -> RDD[Any]:
+    """What the model gives for each record, in the records' order; nothing is computed before the RDD is used.
+
+    A record has one entry for each column (see `keraunos.data.records`); only the features are looked at. For a model
+    with one output the new records are arrays, otherwise lists of arrays in the order of the outputs.
+    """
+    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+        raise JobError(f"`batch_rows` must be a whole number of at least 1. Received: {batch_rows!r}.")
+    context = rdd.context
+    settings = {
+        "key": hashlib.sha256(source.archive).hexdigest(),
+        "model": source.to_json(),
+        "columns": columns.to_json(),
+        "batch_rows": batch_rows,
+    }
+    archive = context.broadcast(source.archive)
+    task = functools.partial(predict_records, settings, archive, dict(custom_objects or {}))
+    with worker_environment(context, source.backend):
+        made = rdd.mapPartitions(task, preservesPartitioning=True)
+        # Asked for in here, where Spark notes the environment of the Python workers; and taken as it is, because what
+        # is mapped further would otherwise run in one worker with it, in an environment of its own.
+        return RDD(made._jrdd, context, made._jrdd_deserializer)
