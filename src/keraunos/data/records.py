@@ -203,10 +203,12 @@ def _lists(arrays: Sequence[Array]) -> Any:
 def _as_arrow(array: Array) -> Any:
     if array.ndim == 1:
         return pa.array(array)
+    flat = pa.array(array.reshape(-1))
     if array.dtype.kind != "b":
-        return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(array))
+        rows = pa.FixedSizeListArray.from_arrays(flat, array[0].size)
+        return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, array.shape[1:]), rows)
     # Arrow packs booleans into bits and has no tensors of them.
-    nested = pa.array(array.reshape(-1))
+    nested = flat
     for length in reversed(array.shape[1:]):
         nested = pa.FixedSizeListArray.from_arrays(nested, length)
     return nested
