@@ -25,12 +25,37 @@ def test_help_of_the_demo_names_every_choice(capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["train"], ["demo", "--workers", "0"], ["demo", "--exchange", "gossip"], ["demo", "--epochs", "x"]],
+    [
+        [],
+        ["train"],
+        ["demo", "--workers", "0"],
+        ["demo", "--exchange", "gossip"],
+        ["demo", "--epochs", "x"],
+        ["run"],
+        ["run", "--as", "caffe", "program.py"],
+        ["submit", "--as", "caffe", "program.py"],
+        ["shell", "--as"],
+    ],
 )
 def test_wrong_usage_is_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: keraunos" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "submit", "shell"])
+def test_help_of_a_command_names_the_systems(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert "sparkflow, tensorspark, zoo" in text
+    assert max(map(len, text.splitlines())) <= 92
+
+
+def test_an_unknown_system_lists_the_known_ones(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--as", "caffe", "program.py"])
+    assert "invalid choice: 'caffe' (choose from" in capsys.readouterr().err
 
 
 def test_without_java_the_demo_says_what_to_install(monkeypatch, tmp_path, capsys):

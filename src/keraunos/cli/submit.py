@@ -14,7 +14,7 @@ from typing import NoReturn
 from keraunos.cli import submitted
 from keraunos.cli.spark_options import SparkCommandLine
 from keraunos.compat.run_unchanged.script import folder_of
-from keraunos.compat.run_unchanged.spark_settings import options_of, settings_for
+from keraunos.compat.run_unchanged.spark_settings import options_of, settings_for, with_defaults
 from keraunos.compat.run_unchanged.systems import system_named
 from keraunos.errors import JobError
 from keraunos.launch.preflight import check_java
@@ -40,16 +40,16 @@ def submit_arguments(system_name: str, line: SparkCommandLine) -> list[str]:
     local = "://" not in line.script
     if local and not Path(line.script).is_file():
         raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, where there is none.")
-    folder, script = (folder_of(line.script), str(Path(line.script).absolute())) if local else ("", line.script)
-    options = options_of(settings_for(system, folder))
+    options = options_of(settings_for(system, folder_of(line.script) if local else ""))
     if line.value_of("--name") is None and line.setting("spark.app.name") is None:
-        options += ["--name", Path(script).name]
+        options += ["--name", Path(line.script).name]
+    words = list(line.words())
     if not local or _is_clustered(line):
         # Only what Spark is told about reaches the machine that the driver runs on; it is looked for there by name.
         shipped = line.value_of("--py-files") or line.setting("spark.submit.pyFiles")
-        line = line.without("--py-files")
-        options += ["--py-files", f"{shipped},{script}" if shipped else script]
-    return [*options, *line.words(), submitted.__file__, system.name, script, *line.arguments]
+        options += ["--py-files", f"{shipped},{line.script}" if shipped else line.script]
+        words = list(line.without("--py-files").words())
+    return [*options, *words, submitted.__file__, system.name, line.script, *line.arguments]
 
 
 def spark_home() -> Path:
@@ -61,11 +61,9 @@ def spark_home() -> Path:
 
 def python_for(environment: Mapping[str, str], *, clustered: bool) -> dict[str, str]:
     """The environment with this Python for driver and executors, where the user has chosen none."""
-    chosen = dict(environment)
-    if "PYSPARK_PYTHON" not in chosen or not clustered:
-        chosen.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    chosen.setdefault("PYSPARK_PYTHON", sys.executable)
-    return chosen
+    # In a cluster the driver has no Python but the one that was chosen for the executors.
+    drivers = {} if clustered and "PYSPARK_PYTHON" in environment else {"PYSPARK_DRIVER_PYTHON": sys.executable}
+    return drivers | with_defaults(environment)
 
 
 def _is_clustered(line: SparkCommandLine) -> bool:

@@ -56,7 +56,9 @@ def _session() -> Any:
 
 
 def _context() -> Any:
-    return _session().sparkContext
+    from pyspark import SparkContext
+
+    return SparkContext.getOrCreate()
 
 
 def _sql_context() -> Any:

@@ -31,12 +31,13 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = folder_of(path)
-    program = _main_module(path)
+    file = os.path.abspath(path)  # noqa: PTH100 - as Python does it, links unresolved
+    program = _main_module(file)
     give_names(vars(program), system)
     sys.modules["__main__"] = program
     try:
         # Our `from __future__` lines are none of the program's.
-        code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
         return _shown(error, FAILED)
@@ -50,10 +51,10 @@ def folder_of(path: str) -> str:
     return os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - an empty path stays empty
 
 
-def _main_module(path: str) -> ModuleType:
+def _main_module(file: str) -> ModuleType:
     module = ModuleType("__main__")
     vars(module).update(
-        __file__=path, __loader__=SourceFileLoader("__main__", path), __annotations__={}, __cached__=None
+        __file__=file, __loader__=SourceFileLoader("__main__", file), __annotations__={}, __cached__=None
     )
     return module
 

@@ -39,7 +39,7 @@ def install(shadows: Mapping[str, str]) -> None:
 
 
 def is_programs(namespace: Mapping[str, Any]) -> bool | None:
-    """Whether a module with these globals is the program's rather than an installed package; `None` where nothing shows."""
+    """Whether globals are those of the program's code or of an installed package's; `None` where nothing shows."""
     name = str(namespace.get("__name__") or "")
     if name == "__main__":
         return True

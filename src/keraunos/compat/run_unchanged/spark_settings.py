@@ -15,11 +15,11 @@ FOLDER_VARIABLE = "KERAUNOS_PROGRAM_FOLDER"
 
 def settings_for(system: System, folder: str) -> dict[str, str]:
     """Spark's settings for a program of the system that lies in the folder."""
-    return {
-        "spark.python.daemon.module": "keraunos.compat.run_unchanged.worker_daemon",
-        f"spark.executorEnv.{SYSTEM_VARIABLE}": system.name,
-        f"spark.executorEnv.{FOLDER_VARIABLE}": folder,
-    }
+    settings = {"spark.python.daemon.module": "keraunos.compat.run_unchanged.worker_daemon"}
+    for variable, value in ((SYSTEM_VARIABLE, system.name), (FOLDER_VARIABLE, folder)):
+        if value:
+            settings[f"spark.executorEnv.{variable}"] = value
+    return settings
 
 
 def options_of(settings: Mapping[str, str]) -> list[str]:
@@ -31,12 +31,19 @@ def prepare_environment(system: System, folder: str) -> None:
     """Let any Spark that this process starts have the settings, however the program goes about it.
 
     PySpark starts its JVM with the options in PYSPARK_SUBMIT_ARGS; what the user has put there stays and comes later,
-    so it wins. MASTER is the last place where Spark looks for a master.
+    so it wins.
     """
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(options_of(settings_for(system, folder)))} {given}"
-    os.environ.setdefault("MASTER", f"local[{max(2, _cores())}]")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(with_defaults(os.environ))
+
+
+def with_defaults(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a Python for the executors and a master, where the user has chosen none.
+
+    MASTER is the last place where Spark looks for one: the command line and spark-defaults.conf come first.
+    """
+    return {"MASTER": f"local[{max(2, _cores())}]", "PYSPARK_PYTHON": sys.executable} | dict(environment)
 
 
 def _cores() -> int:
