@@ -35,6 +35,14 @@ class HadoopFolder:
         finally:
             stream.close()
 
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file, or another content for it; readers see all of it or none."""
+        self._system.delete(self._file(f"_{name}.new"), False)  # noqa: FBT003 - Hadoop's own signature: recursive
+        self.write(f"_{name}.new", content)
+        self._system.delete(self._file(name), False)  # noqa: FBT003 - Hadoop's own signature: recursive
+        if not self._system.rename(self._file(f"_{name}.new"), self._file(name)):
+            raise OSError(f"{name!r} could not be put in its place in {self._path.toString()!r}.")
+
     def read(self, name: str) -> bytes:
         """The whole content of a file."""
         stream = self._system.open(self._file(name))

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+    from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
+    from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
+    from keraunos.compat.zoo.tfpark.zoo_optimizer import ZooOptimizer
 
 _HOMES = {
     "TFDataset": "tf_dataset",
+    "TFOptimizer": "tf_optimizer",
+    "TFPredictor": "tf_predictor",
+    "ZooOptimizer": "zoo_optimizer",
 }
 
-__all__ = ["TFDataset"]
+__all__ = ["TFDataset", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -45,10 +45,10 @@ def slots_in(graph: Any, dataset: Any) -> dict[str, Any]:
     return {slot: graph.get_tensor_by_name(name) for name, (owner, slot) in notes if owner is dataset}
 
 
-def dataset_of(tensors: Iterable[Any], what: str, *, aside: Iterable[Any] = ()) -> Any:
+def dataset_of(tensors: Iterable[Any], what: str, *, aside: Iterable[Any] | None = None) -> Any:
     """The one dataset whose placeholders the tensors depend on; `aside` are placeholders that are fed otherwise."""
     kept = list(tensors)
-    others = {tensor.name for tensor in aside}
+    others = {tensor.name for tensor in aside or ()}
     found: dict[int, Any] = {}
     foreign = []
     for placeholder in placeholders_of(kept):
@@ -58,10 +58,10 @@ def dataset_of(tensors: Iterable[Any], what: str, *, aside: Iterable[Any] = ()) 
         elif placeholder.name not in others:
             foreign.append(placeholder.name)
     if foreign:
+        instead = "make it a placeholder_with_default" if aside is None else "give its value in `tensor_with_value`"
         raise ModelError(
             f"{what} must depend on no other placeholders than a dataset's tensors. Received: "
-            f"{', '.join(map(repr, foreign))}. Use dataset.tensors in its place, or give its value in "
-            "`tensor_with_value`."
+            f"{', '.join(map(repr, foreign))}. Use dataset.tensors in its place, or {instead}."
         )
     if len(found) != 1:
         expected = "Expected: a graph that begins with the tensors of one TFDataset"

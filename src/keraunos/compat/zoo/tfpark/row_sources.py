@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from keraunos.batch import Array
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, conformed, flat_records, flatten, pack
 from keraunos.errors import DataError, JobError
+from keraunos.launch.spark import worker_environment
 
 
 class RowSource(ABC):
@@ -42,7 +43,10 @@ class RowSource(ABC):
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
         """All rows, brought to the driver, as one array a tensor."""
         entries: list[list[Any]] = [[] for _ in metas]
-        for record in self.records().toLocalIterator(prefetchPartitions=True):
+        records = self.records()
+        with worker_environment(records.context, "tensorflow"):
+            brought = records.toLocalIterator(prefetchPartitions=True)
+        for record in brought:
             for entry, kept in zip(record, entries, strict=True):
                 kept.append(entry)
         return [stacked(kept, meta) for kept, meta in zip(entries, metas, strict=True)]

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+    from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
+    from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 
 _HOMES = {
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
+    "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
+    "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
 }
 
-__all__ = ["TFDataset"]
+__all__ = ["TFDataset", "TFOptimizer", "TFPredictor"]
 
 
 def __getattr__(name: str) -> Any:

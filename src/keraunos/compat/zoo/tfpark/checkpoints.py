@@ -1,0 +1,65 @@
+"""Checkpoints of a `TFOptimizer` under any Hadoop path. Runs on the driver.
+
+`model.N` holds the variables after N steps, by name, as a numpy archive; `optimMethod-TFParkTraining.N` says where
+training stood, as JSON. Each is written under another name first, and the second after the first, so that a checkpoint
+that can be found is whole.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from keraunos.batch import Array
+from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
+from keraunos.errors import JobError
+from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.parameters import Layout, Vector
+
+_MODEL, _METHOD = "model", "optimMethod-TFParkTraining"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Variables by name, and where training stood."""
+
+    values: dict[str, Array]
+    state: TrainingState
+
+
+def save_checkpoint(path: str, state: TrainingState, layout: Layout, vector: Vector) -> None:
+    """Write the parameters; a checkpoint of the same step is replaced."""
+    folder = HadoopFolder(SparkSession.builder.getOrCreate(), path)
+    steps = state.neval - 1
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, value in zip(layout.names, layout.split(vector), strict=True):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, value, allow_pickle=False)
+    folder.replace(f"{_MODEL}.{steps}", packed.getvalue())
+    where = {"steps": steps, "epochs": state.epoch - 1, "loss": state.loss, "score": state.score}
+    folder.replace(f"{_METHOD}.{steps}", json.dumps(where).encode())
+
+
+def read_checkpoint(path: str, version: Any) -> Checkpoint:
+    """What was written after `version` steps."""
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise JobError(f"`version` must be a number of steps. Received: {version!r}.")
+    folder = HadoopFolder(SparkSession.builder.getOrCreate(), path)
+    missing = [name for name in (f"{_MODEL}.{version}", f"{_METHOD}.{version}") if not folder.has(name)]
+    if missing:
+        raise JobError(
+            f"`path` must be a folder with a checkpoint of `version` {version}. Received: {path!r}, which has no "
+            f"{missing[0]!r}. The versions are the numbers behind 'model.'."
+        )
+    where = json.loads(folder.read(f"{_METHOD}.{version}"))
+    with np.load(io.BytesIO(folder.read(f"{_MODEL}.{version}")), allow_pickle=False) as packed:
+        values = {name: packed[name] for name in packed.files}
+    state = TrainingState.after(where["steps"], where["epochs"], loss=where["loss"], score=where["score"])
+    return Checkpoint(values, state)

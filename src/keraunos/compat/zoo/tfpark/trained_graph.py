@@ -1,0 +1,243 @@
+"""A graph that a `TFOptimizer` trains: what of it is fed, measured and put back. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from keraunos.batch import Array
+from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod, validation_method
+from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of, slots_in
+from keraunos.compat.zoo.tfpark.structure import flatten
+from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+from keraunos.errors import JobError, ModelError
+from keraunos.job.training_job import ModelSource
+from keraunos.learners.graph_archive import GraphArchive
+from keraunos.parameters import Layout, Vector
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured on validation rows: methods that compare an output with a label, and scalars by name."""
+
+    methods: tuple[ValidationMethod, ...] = ()
+    output: Any = None
+    label: Any = None
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outputs: Any, labels: Any, methods: Any, scalars: Mapping[str, Any] | None) -> Measured:
+        """What a user asked for with `val_outputs`, `val_labels`, `val_method` and `metrics`."""
+        given = {"val_outputs": outputs, "val_labels": labels, "val_method": methods}
+        missing = [name for name, value in given.items() if value is None]
+        if 0 < len(missing) < 3:
+            raise JobError(
+                "`val_outputs`, `val_labels` and `val_method` must be given together. Received: no "
+                f"{' and no '.join(missing)}."
+            )
+        if missing:
+            return cls(scalars=dict(scalars or {}))
+        chosen = methods if isinstance(methods, (list, tuple)) else [methods]
+        return cls(
+            tuple(validation_method(each) for each in chosen),
+            _single(outputs, "val_outputs"),
+            _single(labels, "val_labels"),
+            dict(scalars or {}),
+        )
+
+    @property
+    def tensors(self) -> list[Any]:
+        """Every tensor that is looked at."""
+        return [*([self.output, self.label] if self.methods else []), *self.scalars.values()]
+
+    def __bool__(self) -> bool:
+        return bool(self.methods or self.scalars)
+
+
+@dataclass(frozen=True)
+class TrainedGraph:
+    """A loss, the session with its values, and what feeds it.
+
+    Attributes:
+        session: the session that trained values are put into.
+        loss: the scalar that is made smaller.
+        dataset: the records that feed it.
+        fed: the placeholder for each of the dataset's tensors, by name.
+        feeds: values of other placeholders in training and in validation, by tensor.
+        measured: what is measured on validation rows.
+        updates: operations that run with each step; `None` for the collection UPDATE_OPS.
+        train_op: the operation that applies gradients, where the graph has its own optimizer.
+        gradients: for each variable that it trains, the tensor that it takes as its gradient.
+    """
+
+    session: Any
+    loss: Any
+    dataset: TFDataset
+    fed: Mapping[str, Any]
+    feeds: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
+    measured: Measured = field(default_factory=Measured)
+    updates: Sequence[Any] | None = None
+    train_op: Any = None
+    gradients: Mapping[Any, Any] | None = None
+
+    def source(self) -> ModelSource:
+        """The graph with its present values, for the workers."""
+        from keraunos.learners.graph_source import graph_source
+
+        labels = {slot.name for slot in self.dataset.columns().labels}
+        own = {} if self.gradients is None else self.gradients
+        return graph_source(
+            self.session,
+            loss=self.loss,
+            inputs={name: tensor for name, tensor in self.fed.items() if name not in labels},
+            targets={name: tensor for name, tensor in self.fed.items() if name in labels},
+            feeds=dict(self.feeds),
+            metrics=dict(self.measured.scalars),
+            updates=self.updates,
+            train_op=self.train_op,
+            variables=list(own) or None,
+            gradients=list(own.values()) or None,
+        )
+
+    def take(self, archive: bytes) -> None:
+        """Put trained values into the session."""
+        from keraunos.learners.graph_source import values_into_session
+
+        values_into_session(self.session, archive)
+
+    def take_vector(self, source: ModelSource, vector: Vector) -> None:
+        """Put the values of a vector, which lie as in `source`, into the session."""
+        self.take(GraphArchive.from_bytes(source.archive).with_vector(vector).to_bytes())
+
+    def layout(self, source: ModelSource) -> Layout:
+        """How the values of `source` lie in a vector."""
+        return GraphArchive.from_bytes(source.archive).layout
+
+    def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
+        """What is measured on rows, one array a tensor of the dataset, with the values that the session has now."""
+        measured = self.measured
+        states: dict[str, list[Any]] = {method.name: [] for method in measured.methods}
+        sums = dict.fromkeys(measured.scalars, 0.0)
+        counted = 0
+        for batch, rows in self._batches(arrays):
+            feed = {self.fed[name]: array for name, array in batch.items()}
+            feed |= {tensor: value for tensor, (_, value) in self.feeds.items()}
+            found = self.session.run(measured.tensors, feed)
+            if measured.methods:
+                output, label = (each[:rows] for each in found[:2])
+                for method in measured.methods:
+                    states[method.name].append(method.state(output, label))
+            for name, value in zip(sums, found[-len(sums) :] if sums else [], strict=True):
+                sums[name] += float(value) * rows
+            counted += rows
+        results = {method.name: method.result(method.merge(states[method.name])) for method in measured.methods}
+        return results | {name: total / counted if counted else float("nan") for name, total in sums.items()}
+
+    def _batches(self, arrays: Sequence[Array]) -> Iterator[tuple[dict[str, Array], int]]:
+        """Rows in portions, and how many of each count; the last is filled up where the graph has a fixed batch."""
+        dataset = self.dataset
+        size = dataset.rows_predicted_together
+        total = len(arrays[0])
+        for start in range(0, total, size):
+            batch = {name: array[start : start + size] for name, array in zip(dataset.input_names, arrays, strict=True)}
+            rows = min(size, total - start)
+            if rows < size and dataset.hard_code_batch_size:
+                if self.measured.scalars:
+                    # A scalar of a batch that was filled up would count some rows twice.
+                    return
+                batch = {name: np.resize(array, (size, *array.shape[1:])) for name, array in batch.items()}
+            yield batch, rows
+
+
+def found_graph(
+    loss: Any,
+    session: Any,
+    *,
+    measured: Measured,
+    dataset: TFDataset | None,
+    inputs: Any,
+    tensor_with_value: Mapping[Any, Any] | None,
+    session_config: Any,
+    updates: Sequence[Any] | None = None,
+    train_op: Any = None,
+    gradients: Mapping[Any, Any] | None = None,
+) -> TrainedGraph:
+    """The graph of a loss, with its dataset: the one that is given, or the one whose tensors the loss depends on."""
+    feeds = {tensor: _both(tensor, value) for tensor, value in (tensor_with_value or {}).items()}
+    asked = [loss, *measured.tensors]
+    if inputs is None:
+        owner = dataset_of([loss], "The loss", aside=feeds)
+        if dataset is not None and dataset is not owner:
+            raise JobError("`dataset` must be the one whose tensors the loss depends on. Received: another one.")
+        check_used(owner, asked, "The loss, or what is validated,")
+        fed = slots_in(loss.graph, owner)
+    else:
+        if dataset is None:
+            raise JobError("`inputs` must come with `dataset`, which feeds them. Received: no dataset.")
+        owner, fed = dataset, paired(inputs, dataset)
+    check_trainable(owner)
+    if session is None:
+        session = new_session(loss.graph, session_config)
+    return TrainedGraph(session, loss, owner, fed, feeds, measured, updates, train_op, gradients)
+
+
+def new_session(graph: Any, session_config: Any = None) -> Any:
+    """A session of the graph with its variables and tables initialised."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    with graph.as_default():
+        session = v1.Session(graph=graph, config=session_config)
+        session.run([v1.global_variables_initializer(), v1.local_variables_initializer(), v1.tables_initializer()])
+    return session
+
+
+def check_trainable(dataset: TFDataset) -> None:
+    """Refuse a dataset that was made for predictions, or whose order training cannot keep."""
+    if dataset.has_batch and dataset.batch_size <= 0:
+        raise JobError(
+            "The dataset of a training must have `batch_size`, the rows of a step over all workers. Received: "
+            f"batch_per_thread={dataset.batch_per_thread!r}, which is for predictions. Set `batch_size` instead."
+        )
+    if dataset.sequential_order:
+        raise JobError(
+            "`sequential_order` must be False for training: workers put their rows in an order by content, so that a "
+            "run can be repeated. Received: True. With shuffle=False that order is the same in every epoch."
+        )
+
+
+def paired(inputs: Any, dataset: TFDataset) -> dict[str, Any]:
+    """The placeholders that the dataset's tensors are fed to, by name."""
+    tensors = flatten(inputs)
+    names = dataset.input_names
+    if len(tensors) != len(names):
+        raise ModelError(
+            f"`inputs` must be one placeholder for each of the dataset's tensors {', '.join(map(repr, names))}. "
+            f"Received: {len(tensors)} of them."
+        )
+    return dict(zip(names, tensors, strict=True))
+
+
+def _single(tensors: Any, argument: str) -> Any:
+    several = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    if len(several) != 1:
+        raise JobError(
+            f"`{argument}` must be one tensor, or a list of one, because a validation method compares one output with "
+            f"one label. Received: {len(several)}. Join them in the graph, or measure a scalar with `metrics`."
+        )
+    return several[0]
+
+
+def _both(tensor: Any, value: Any) -> tuple[Any, Any]:
+    """The values of a placeholder in training and in validation."""
+    if not isinstance(value, (tuple, list)):
+        return value, value
+    if len(value) != 2:
+        raise JobError(
+            f"`tensor_with_value` must give {tensor.name!r} one value, or one for training and one for validation. "
+            f"Received: {value!r}."
+        )
+    return value[0], value[1]
