@@ -10,6 +10,7 @@ import pytest
 from keraunos.errors import WorkerError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import local
+from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
 from tests.conformance import engine
@@ -44,6 +45,21 @@ class KillOnce(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if epoch == self._epoch:
             self._workers.kill(self._victim)
+
+
+class KillAtLap(Hooks):
+    """Kills one worker's process at the end of a lap: before the parameters are asked for, or after."""
+
+    def __init__(self, workers, victim, step, *, asks_after):
+        self._workers, self._victim, self._step, self._asks_after = workers, victim, step, asks_after
+        self.vectors = []
+
+    def end_lap(self, lap):
+        if lap.step == self._step:
+            self._workers.kill(self._victim)
+        if self._asks_after or lap.step != self._step:
+            self.vectors.append(lap.parameters())
+        return False
 
 
 class Processes(local.WorkerProcesses):
@@ -93,6 +109,34 @@ def test_a_synchronous_fit_gives_the_same_bits(processes, undisturbed, victim):
     assert len(history["loss"]) == 4
     np.testing.assert_array_equal(disturbed, undisturbed)
     assert processes[-1]._failures[victim] == 1
+
+
+@pytest.mark.parametrize(("victim", "asks_after"), [(0, True), (1, False)])
+def test_a_worker_lost_at_a_lap_finds_its_place(processes, undisturbed, victim, asks_after):
+    # The lap ends within an epoch; the one who is asked for the parameters may be the one who is lost.
+    job, parts = _job("allreduce", epochs=4, lap=7)
+    hooks = KillAtLap(_Lazy(processes), victim, 37, asks_after=asks_after)
+    result = local.fit(job, parts, hooks=[hooks], verbose=0, max_failures=2)
+    np.testing.assert_array_equal(read_vector(from_archive(result.archive)), undisturbed)
+    np.testing.assert_array_equal(hooks.vectors[-1], undisturbed)
+    assert len({vector.tobytes() for vector in hooks.vectors}) == len(hooks.vectors) == 20 - (not asks_after)
+    assert len(result.history["loss"]) == 4
+    assert processes[-1]._failures[victim] == 1
+
+
+def test_a_training_that_is_to_stop_at_a_lap_stops_there_though_a_worker_is_lost(processes):
+    class KillAndStop(KillAtLap):
+        def end_lap(self, lap):
+            super().end_lap(lap)
+            return lap.step == self._step
+
+    job, parts = _job("allreduce", epochs=4, lap=7)
+    hooks = KillAndStop(_Lazy(processes), 1, 14, asks_after=True)
+    result = local.fit(job, parts, hooks=[hooks], verbose=0, max_failures=2)
+    counted, _ = _job("allreduce", steps=14)
+    expected = read_vector(from_archive(local.fit(counted, parts, verbose=0).archive))
+    np.testing.assert_array_equal(read_vector(from_archive(result.archive)), expected)
+    np.testing.assert_array_equal(hooks.vectors[-1], expected)
 
 
 @pytest.mark.parametrize(
