@@ -34,7 +34,8 @@ class GraphModel:
                 "momentum": lambda: v1.train.MomentumOptimizer(0.1, 0.9),
             }[optimizer]()
             self.step_counter = v1.train.get_or_create_global_step()
-            pairs = [(gradient, each) for gradient, each in made.compute_gradients(self.loss) if gradient is not None]
+            found = made.compute_gradients(self.loss)
+            pairs = [(tf.convert_to_tensor(gradient), each) for gradient, each in found if gradient is not None]
             self.gradients, self.variables = ([each[i] for each in pairs] for i in (0, 1))
             with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
                 self.train_op = made.apply_gradients(pairs, global_step=self.step_counter)
@@ -98,6 +99,11 @@ def dense(optimizer, *, resource=True, dtype=tf.float32, build=None):
 def batch_norm(*, resource=True):
     """Batch statistics that move by update ops, behind a placeholder that says whether the model trains."""
     return GraphModel(_batch_norm, resource=resource)
+
+
+def binary():
+    """Two classes, of three that there might be."""
+    return dense("sgd")
 
 
 def dropout():

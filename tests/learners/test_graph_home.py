@@ -19,7 +19,15 @@ from keraunos.learners.registry import load_home
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "b", "moving"), ((2, 2), (2,), (3,)), trainable=2)
-ARCHIVE = GraphArchive(b"a graph", LAYOUT, np.arange(9, dtype=np.float32).tobytes(), metrics={"accuracy": "a:0"})
+ARCHIVE = GraphArchive(
+    b"a graph",
+    LAYOUT,
+    np.arange(9, dtype=np.float32).tobytes(),
+    inputs={"x": "x:0"},
+    derivatives=("g:0", "h:0"),
+    train_op="t",
+    metrics={"accuracy": "a:0"},
+)
 
 
 def job(**schedule):

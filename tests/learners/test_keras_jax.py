@@ -2,9 +2,9 @@
 
 import keras
 
-from tests.conformance.learner_suite import LearnerSuite
+from tests.conformance.keras_learner_suite import KerasLearnerSuite
 
 if keras.config.backend() == "jax":
 
-    class TestKerasJax(LearnerSuite):
+    class TestKerasJax(KerasLearnerSuite):
         backend = "jax"

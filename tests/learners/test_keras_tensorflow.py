@@ -3,12 +3,12 @@
 import keras
 import pytest
 
-from tests.conformance.learner_suite import LearnerSuite
+from tests.conformance.keras_learner_suite import KerasLearnerSuite
 from tests.conformance.own_process import passes_on
 
 if keras.config.backend() == "tensorflow":
 
-    class TestKerasTensorFlow(LearnerSuite):
+    class TestKerasTensorFlow(KerasLearnerSuite):
         backend = "tensorflow"
 
 else:

@@ -3,10 +3,10 @@
 import keras
 import pytest
 
-from tests.conformance.learner_suite import LearnerSuite
+from tests.conformance.keras_learner_suite import KerasLearnerSuite
 
 if keras.config.backend() == "torch":
 
     @pytest.mark.torch
-    class TestKerasTorch(LearnerSuite):
+    class TestKerasTorch(KerasLearnerSuite):
         backend = "torch"

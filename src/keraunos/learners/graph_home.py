@@ -15,6 +15,7 @@ from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.learners.graph_job import check_graph_job
 from keraunos.learners.home_model import HomeModel, MetricStates, State
 from keraunos.parameters import Vector
 
@@ -28,12 +29,8 @@ class GraphHome(HomeModel):
         self._vector = np.array(self._archive.vector())
 
     def check(self, job: TrainingJob) -> None:
-        """Refuse a learning rate: the graph's optimizer, or the plan's rule, has its own."""
-        if job.schedule.learning_rate is not None:
-            raise ModelError(
-                "`learningRate` must be left out for a TensorFlow graph, whose optimizer has its own rate. Received: "
-                f"{job.schedule.learning_rate!r}. Set it in the graph, or in the rule of the exchange plan."
-            )
+        """Refuse what the graph cannot do, such as to have its learning rate set."""
+        check_graph_job(self._archive, job)
 
     def read(self) -> Vector:
         """The parameters as one vector."""

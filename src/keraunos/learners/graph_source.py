@@ -165,6 +165,11 @@ def _given_gradients(
 ) -> tuple[list[Any], list[Any]]:
     if not parts.steps or not named:
         raise ModelError("`gradients` must come with `train_op`, which takes them, and with `variables`, one for each.")
+    if any(isinstance(each, tf.IndexedSlices) for each in gradients):
+        raise ModelError(
+            "`gradients` must be dense tensors. Received: tf.IndexedSlices, as embeddings have. Convert them with "
+            "tf.convert_to_tensor before apply_gradients, or let a rule apply gradients, such as rule='adam'."
+        )
     tensors = [names.tensor(each, "gradients") for each in gradients]
     if len(tensors) != len(given):
         raise ModelError(

@@ -1,0 +1,143 @@
+"""What every learner of a Keras model must do besides; plain Keras, stepped in the same process, is the judge.
+
+A test class names its backend; the process must run Keras on it.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+from keraunos.batch import BatchSpec
+from keraunos.errors import ModelError
+from keraunos.job.training_job import ModelSource
+from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_variables import layout_of, read_vector
+from keraunos.learners.metric_states import MetricReader
+from tests.conformance import learner_models as models
+from tests.conformance.learner_suite import LearnerSuite, assert_close, kept, reduced
+
+
+class KerasLearnerSuite(LearnerSuite):
+    backend = ""
+    models = models
+
+    def source(self, model):
+        return ModelSource(to_archive(model), self.backend, keras.config.floatx())
+
+    def vector(self, model):
+        return read_vector(model)
+
+    def weights(self, model):
+        return model.get_weights()
+
+    def trained(self, model):
+        return len(model.trainable_variables)
+
+    def predicted(self, model, inputs):
+        return model.predict(inputs, verbose=0)
+
+    def evaluated(self, model, batch):
+        return model.evaluate(batch.inputs, batch.targets, verbose=0, return_dict=True)
+
+    def reader(self, model, batch):
+        return MetricReader(from_archive(to_archive(model), models.CUSTOM), BatchSpec.of(batch))
+
+    def rows_in(self, state):
+        return state[1]
+
+    def test_frozen_layers_stay_as_they_were_and_out_of_the_vector(self):
+        model, batch = models.batch_norm(), models.rows(5)
+        model.layers[0].trainable = False
+        model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+        learner = self.learner(model, batch)
+        moving = sum(int(np.prod(weight.shape)) for weight in model.weights[2:])
+        assert learner.layout.size == moving
+        before = learner.predict(batch.inputs)
+        learner.apply(reduced([learner.gradient(batch)], learner.layout))
+        assert not np.allclose(learner.predict(batch.inputs), before)
+        assert layout_of(model).shapes == learner.layout.shapes
+
+    @pytest.mark.parametrize("case", models.LOSSES, ids=lambda case: case.__name__)
+    def test_contributions_add_up_to_the_global_batch(self, case):
+        model, batches = case()
+        learner = self.learner(model, batches[0])
+        for _ in range(3):
+            learner.apply(reduced([kept(learner.gradient(batch)) for batch in batches], learner.layout))
+            joined = models.joined(batches)
+            model.train_on_batch(joined.inputs, models.as_outputs(model, joined.targets), joined.weights)
+        assert_close(learner.read(), read_vector(model))
+
+    @pytest.mark.parametrize("case", [models.mean_over_rows, models.sum_and_regulariser], ids=["one", "two"])
+    def test_the_parts_of_a_contribution_can_be_counted_beforehand(self, case):
+        model, batches = case()
+        learner = self.learner(model, batches[0])
+        count = learner.count_parts(batches[0])
+        assert all(np.all(value == 0) for value in learner.take_metrics())
+        assert count == len(learner.gradient(batches[0]).denominators)
+
+    def test_a_learning_rate_that_is_set_reaches_the_step(self):
+        learner = self.learner(models.dense("sgd"), models.rows(4))
+        assert learner.learning_rate == pytest.approx(0.1)
+        learner.step(models.rows(4))
+        learner.learning_rate = 0.0
+        assert learner.learning_rate == 0.0
+        before = learner.read()
+        learner.step(models.rows(4))
+        np.testing.assert_array_equal(learner.read(), before)
+
+    def test_a_schedule_is_read_but_not_set(self):
+        schedule = keras.optimizers.schedules.ExponentialDecay(0.5, decay_steps=1, decay_rate=0.5)
+        learner = self.learner(models.dense(keras.optimizers.SGD(schedule)), models.rows(4))
+        learner.step(models.rows(4))
+        assert learner.learning_rate == pytest.approx(0.25)
+        with pytest.raises(ModelError, match="schedule"):
+            learner.learning_rate = 0.1
+
+    def test_loss_scaling_is_kept(self):
+        model, batch = models.half_precision(), models.rows(8)
+        stepping, applying = self.learner(model, batch), self.learner(model, batch)
+        plain = kept(self.learner(models.dense("sgd"), batch).gradient(batch))
+        scaled = kept(applying.gradient(batch))
+        assert np.linalg.norm(scaled.values) > 1000 * np.linalg.norm(plain.values)
+        before = applying.read()
+        applying.apply(reduced([scaled], applying.layout))
+        stepping.step(batch)
+        assert not np.array_equal(applying.read(), before)
+        assert_close(applying.read() - before, stepping.read() - before, limit=1e-2)
+
+    def test_a_gradient_that_is_not_finite_is_skipped_and_lowers_the_scale(self):
+        model, batch = models.half_precision(), models.rows(8)
+        learner = self.learner(model, batch)
+        before, scale = learner.read(), max(float(np.max(value)) for value in learner.optimizer_state())
+        learner.apply(np.full(learner.layout.size, np.inf, dtype=learner.layout.dtype))
+        np.testing.assert_array_equal(learner.read(), before)
+        assert max(float(np.max(value)) for value in learner.optimizer_state()) == scale / 2
+
+    def test_a_custom_train_step_is_used(self):
+        batch = models.rows(8)
+        custom, plain = models.clipped_step(), models.dense("sgd")
+        custom.set_weights(plain.get_weights())
+        stepping, applying, other = (self.learner(model, batch) for model in (custom, custom, plain))
+        for learner in (stepping, other):
+            learner.step(batch)
+        applying.apply(reduced([applying.gradient(batch)], applying.layout))
+        assert_close(applying.read(), stepping.read())
+        assert not np.allclose(stepping.read(), other.read())
+
+    def test_a_custom_loss_computation_is_used(self):
+        batches = [models.rows(5, seed=1), models.rows(3, seed=2)]
+        model = models.own_loss()
+        learner = self.learner(model, batches[0])
+        learner.apply(reduced([kept(learner.gradient(batch)) for batch in batches], learner.layout))
+        joined = models.joined(batches)
+        model.train_on_batch(joined.inputs, joined.targets)
+        assert_close(learner.read(), read_vector(model))
+
+    def test_a_step_that_applies_the_optimizer_twice_is_refused_with_gradients(self):
+        batch = models.rows(8)
+        learner = self.learner(models.double_step(), batch)
+        before = learner.read()
+        learner.step(batch)
+        assert not np.array_equal(learner.read(), before)
+        with pytest.raises(ModelError, match="exchange='averaging'"):
+            learner.gradient(batch)
