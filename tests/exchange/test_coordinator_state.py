@@ -291,6 +291,39 @@ def test_uploads_assemble_in_any_order(data):
     np.testing.assert_array_equal(state.uploaded, whole)
 
 
+def started_job(workers):
+    state = CoordinatorState(LAYOUT, workers)
+    state.slices = [{**place(0), "start": 0, "stop": 10}]
+    for rank in range(workers):
+        state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
+        state.receive(Message(Kind.READY, rank, 1, body=FACTS))
+    state.start()
+    return state
+
+
+def asked(actions):
+    return [each.rank for each in actions if isinstance(each, Send) and each.message.kind is Kind.UPLOAD]
+
+
+def test_where_everyone_has_the_parameters_another_is_asked_when_the_first_is_lost():
+    state = started_job(3)
+    assert asked(state.ask_one_for_parameters()) == [0]
+    assert asked(state.receive(Message(Kind.HELLO, 0, 2, body={"host": "there"}))) == [1]
+    assert state.uploads_missing == {1}
+    whole = np.arange(10, dtype=np.float32)
+    state.receive(Message(Kind.PARAMETERS, 1, 1, body={"complete": True}, payload=memoryview(whole)))
+    assert state.uploads_missing == set()
+    np.testing.assert_array_equal(state.uploaded, whole)
+    # One that has come back has to be given its state before it can give any.
+    assert asked(state.ask_one_for_parameters()) == [1]
+
+
+def test_the_only_one_is_asked_again_when_it_comes_back():
+    state = started_job(1)
+    assert asked(state.ask_one_for_parameters()) == [0]
+    assert asked(state.receive(Message(Kind.HELLO, 0, 2, body={"host": "there"}))) == [0]
+
+
 @given(st.permutations(range(3)))
 def test_a_norm_is_the_same_sum_in_whatever_order_its_parts_come(order):
     state = hosted_job(3)
