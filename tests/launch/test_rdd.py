@@ -7,6 +7,10 @@ import pytest
 from pyspark import RDD
 
 from keraunos.errors import DataError, JobError, WorkerError
+from keraunos.job.columns import Columns, Slot
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.schedule import Schedule
+from keraunos.job.training_job import TrainingJob
 from keraunos.launch import spark as launch
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
@@ -94,3 +98,33 @@ def test_servers_of_their_own_and_validation_rows(spark):
 def test_what_is_neither_a_dataframe_nor_an_rdd_is_refused(spark):
     with pytest.raises(JobError, match=r"a DataFrame or an RDD. Received: list"):
         launch.fit(job(), [(1, 2)], verbose=0)
+
+
+def graph_of_bytes():
+    """A TensorFlow graph that takes four floats as raw bytes; the loss is zero at the weights 1, 2, 3, 4."""
+    tf = pytest.importorskip("tensorflow")
+    from keraunos.learners.graph_source import graph_source
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as graph:
+        raw, y = v1.placeholder(tf.string, [None]), v1.placeholder(tf.float32, [None])
+        weights = v1.get_variable("w", [4, 1], initializer=v1.zeros_initializer())
+        told = tf.reshape(tf.reshape(tf.io.decode_raw(raw, tf.float32), [-1, 4]) @ weights, [-1])
+        return graph_source(graph, loss=tf.reduce_mean((told - y) ** 2), inputs={"raw": raw}, targets={"y": y})
+
+
+@pytest.mark.parametrize("kind", ["rdd", "dataframe"])
+def test_bytes_reach_a_graph_whole(spark, kind):
+    x = np.random.default_rng(0).normal(size=(60, 4)).astype("float32")
+    data = [(each.tobytes(), float(each @ [1, 2, 3, 4])) for each in x]
+    rdd = spark.sparkContext.parallelize(data, 1)
+    wanted = TrainingJob(
+        model=graph_of_bytes(),
+        columns=Columns((Slot("raw", ("raw",), kind="bytes"),), (Slot("y", ("y",)),)),
+        schedule=Schedule(epochs=10, batch_size=10, remainder="join"),
+        exchange=ExchangePlan.named("allreduce", rule="sgd(learning_rate=0.1)"),
+        workers=1,
+    )
+    given = rdd if kind == "rdd" else spark.createDataFrame(rdd, "raw binary, y double")
+    losses = launch.fit(wanted, given, verbose=0).history["loss"]
+    assert losses[-1] < 1e-3 < losses[0]
