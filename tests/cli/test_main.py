@@ -1,11 +1,14 @@
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import keraunos
-from keraunos.cli.main import main
+from keraunos.cli.main import command_parser, main, split_command_line
+from keraunos.compat.run_unchanged.systems import SYSTEMS
 
 
 def test_version(capsys):
@@ -50,6 +53,17 @@ def test_help_of_a_command_names_the_systems(command, capsys):
     text = capsys.readouterr().out
     assert "sparkflow, tensorspark, zoo" in text
     assert max(map(len, text.splitlines())) <= 92
+
+
+def test_the_documented_commands_are_understood(capsys):
+    document = Path(__file__).resolve().parents[2] / "docs" / "run_unchanged.md"
+    commands = re.findall(r"^keraunos (\w+ --as .*?)(?: *#.*)?$", document.read_text(), re.MULTILINE)
+    assert {command.split()[0] for command in commands} == {"run", "submit", "shell"}
+    for command in commands:
+        own, passed = split_command_line(shlex.split(command))
+        options = command_parser().parse_args(own)
+        assert options.system in SYSTEMS
+        assert "--as" not in passed
 
 
 def test_an_unknown_system_lists_the_known_ones(capsys):

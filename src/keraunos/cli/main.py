@@ -69,8 +69,8 @@ but --as are those of pyspark.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    own, passed = _split(given)
-    options = _parser().parse_args(own)
+    own, passed = split_command_line(given)
+    options = command_parser().parse_args(own)
     options.passed = passed
     try:
         return int(options.run(options))
@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CANNOT_START
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """What understands the command line, but for what `split_command_line` keeps from it."""
     parser = argparse.ArgumentParser(
         prog="keraunos",
         description="Deep learning on Apache Spark: any compiled Keras model as a spark.ml estimator.",
@@ -101,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+def split_command_line(arguments: list[str]) -> tuple[list[str], list[str]]:
     """What is ours of a command line, and what Spark and the program must get as it is."""
     if not arguments or arguments[0] not in ("submit", "shell"):
         return arguments, []

@@ -38,6 +38,8 @@ _GONE = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [each for each in __dir__() if not each.startswith("_")]
     value = _found(name)
     globals()[name] = value
     return value
