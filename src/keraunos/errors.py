@@ -6,7 +6,7 @@
     │   ├── ColumnError              a column: missing, or of a type that no model input takes
     │   └── PlanError                the exchange plan: unknown name, answers that do not fit together
     ├── DataError (ValueError)       a row: null, NaN, ragged, label out of range; or no rows at all
-    ├── ClusterError                 the cluster: no Java, too few slots, executors that differ from the driver
+    ├── ClusterError                 the cluster: no Java, too few slots, a port in use, executors unlike the driver
     ├── WorkerError                  a worker failed: carries its rank, its host and the end of its log
     └── ExchangeError                the parameter exchange ended: stopped, superseded, server gone
 
