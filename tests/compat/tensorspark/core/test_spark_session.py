@@ -112,11 +112,12 @@ def test_runs_go_on_from_the_sessions_values_and_leave_its_graph_as_it_is(contex
         session.run(fetches, feed_rdd=ones(context, 12, 1), feed_name_list=[model.x.name], param_list=[model.weight])
 
     run([model.step, model.counted])
+    assert not session.history
     operations = len(model.session.graph.get_operations())
     run({"step": model.step, "counted": (model.counted, model.mean)})
     assert model.value == pytest.approx(6.0)
     assert len(model.session.graph.get_operations()) == operations
-    assert session.history["mean"] == [1.0]
+    assert dict(session.history) == {"mean": [1.0]}
     # What is not shared stays with the workers.
     assert model.session.run(model.steps) == 0
 

@@ -12,9 +12,9 @@ from keraunos.compat.tensorspark import idx_files
 from keraunos.compat.tensorspark.checkpoints import HDFS_DIR
 from keraunos.compat.tensorspark.core import spark_session as sps
 from keraunos.compat.tensorspark.core.partitioner import RandomPartitioner
-from keraunos.compat.tensorspark.core.weight_combiner import DeltaWeightCombiner
 from keraunos.compat.tensorspark.example.softmax_regression import SoftmaxRegression
 from keraunos.errors import JobError
+from keraunos.launch.spark import worker_environment
 
 # Where the old library's document puts the files.
 DATA_DIR = "/data"
@@ -66,15 +66,15 @@ def train(
             batch_size=batch_size,
         )
         with session:
-            blocks = idx_files.blocks(context, pair, num_partition).cache()
+            # In the workers' environment, so that what reads the files runs in the Python that trains.
+            with worker_environment(context, "tensorflow"):
+                blocks = idx_files.blocks(context, pair, num_partition).cache()
             for epoch in range(num_epoch):
-                spread = blocks.partitionBy(num_partition, RandomPartitioner(num_partition, epoch)) if epoch else blocks
                 session.run(
                     model.train_step,
-                    feed_rdd=spread.flatMap(idx_files.rows),
+                    feed_rdd=_rows(context, blocks, num_partition, epoch),
                     feed_name_list=[model.x.name, model.y_.name],
                     param_list=[model.W, model.b],
-                    weight_combiner=DeltaWeightCombiner(),
                     shuffle_within_partition=True,
                     server_reusable=server_reusable,
                 )
@@ -85,6 +85,13 @@ def train(
     finally:
         if is_ours:
             context.stop()
+
+
+def _rows(context: Any, blocks: Any, partitions: int, epoch: int) -> Any:
+    """The rows of an epoch; after the first, each block of them is with a worker at random."""
+    with worker_environment(context, "tensorflow"):
+        spread = blocks.partitionBy(partitions, RandomPartitioner(partitions, epoch)) if epoch else blocks
+        return spread.flatMap(idx_files.rows)
 
 
 def _context(given: Any) -> tuple[Any, bool]:
