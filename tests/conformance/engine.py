@@ -51,7 +51,9 @@ def job_of(
 ):
     columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
     return TrainingJob(
-        model=ModelSource(to_archive(model, custom), keras.config.backend()),
+        model=model
+        if isinstance(model, ModelSource)
+        else ModelSource(to_archive(model, custom), keras.config.backend()),
         columns=columns,
         schedule=Schedule(**schedule),
         exchange=exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange, every=every),
@@ -122,31 +124,45 @@ class Threads:
             thread.join(timeout=60)
 
 
-def train(job, parts, *, share_memory=True, **options):
-    """Train and give the model and the history."""
+def fitted(job, parts, *, share_memory=True, **options):
+    """Train and give the result as a launcher does."""
     with Fit.open(job, verbose=0, **options) as fit:
         threads = Threads(job, fit.connection, parts, share_memory)
         try:
-            result = fit.follow(threads)
+            return fit.follow(threads)
         finally:
             threads.join()
+
+
+def train(job, parts, **options):
+    """Train and give the model and the history."""
+    result = fitted(job, parts, **options)
     return from_archive(result.archive), result.history
+
+
+def global_batches(job, parts):
+    """What all workers of a synchronous job together see in each step: inputs, targets, weights."""
+    shards = shards_of(job, parts)
+    schedule = job.schedule
+    for epoch in range(schedule.epochs):
+        streams = [
+            shard.batches(epoch, schedule.batch_size, shuffle=schedule.shuffle, remainder=schedule.remainder)
+            for shard in shards
+            if shard.rows
+        ]
+        while batches := [batch for batch in (next(stream, None) for stream in streams) if batch is not None]:
+            yield (
+                np.concatenate([each.inputs for each in batches]),
+                np.concatenate([each.targets for each in batches]),
+                None if batches[0].weights is None else np.concatenate([each.weights for each in batches]),
+            )
 
 
 def plain_keras(job, parts):
     """The same job in one process: plain Keras fed the same sequence of global batches."""
     model = from_archive(job.model.archive)
-    shards = shards_of(job, parts)
-    size = job.schedule.batch_size
-    for epoch in range(job.schedule.epochs):
-        streams = [shard.batches(epoch, size, shuffle=job.schedule.shuffle) for shard in shards if shard.rows]
-        while batches := [batch for batch in (next(stream, None) for stream in streams) if batch is not None]:
-            weights = None if batches[0].weights is None else np.concatenate([each.weights for each in batches])
-            model.train_on_batch(
-                np.concatenate([each.inputs for each in batches]),
-                np.concatenate([each.targets for each in batches]),
-                sample_weight=weights,
-            )
+    for inputs, targets, weights in global_batches(job, parts):
+        model.train_on_batch(inputs, targets, sample_weight=weights)
     return model
 
 

@@ -1,7 +1,7 @@
 """What every learner must do, whatever framework runs it.
 
-A test class inherits `LearnerSuite` and says what its models are and how the plain model, stepped in the same process
-by its own framework, answers: that one is the judge. `KerasLearnerSuite` does so for Keras, and adds what only Keras has.
+A test class inherits `LearnerSuite` and says what its models are, and what the plain model, stepped in the same process
+by its own framework, gives: that one is the judge. `KerasLearnerSuite` does so for Keras, and adds what only it has.
 """
 
 import numpy as np
