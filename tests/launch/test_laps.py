@@ -95,10 +95,9 @@ def test_a_lap_that_stops_leads_where_as_many_steps_lead(exchange, servers):
     assert len(history["loss"]) == 2
 
 
-@pytest.mark.parametrize("lap", [1, 100])
-def test_steps_are_those_of_one_process(lap):
+def test_steps_are_those_of_one_process():
     parts = rows()
-    trained, history = engine.train(job(steps=11, lap=lap, epochs=1), parts)
+    trained, history = engine.train(job(steps=11, lap=1, epochs=1), parts)
     alone = from_archive(job().model.archive)
     shards = engine.shards_of(job(), parts)
     done = 0
@@ -216,11 +215,13 @@ class Fails(Hooks):
 
 
 @pytest.mark.leaks
-@pytest.mark.parametrize("moment", ["begin", "end_lap", "end"])
-@pytest.mark.parametrize("exchange", ["allreduce", "downpour"])
+@pytest.mark.parametrize(
+    ("exchange", "moment"),
+    [("allreduce", "begin"), ("allreduce", "end_lap"), ("allreduce", "end"), ("downpour", "end_lap")],
+)
 def test_what_a_hook_raises_ends_the_fit(exchange, moment):
     with pytest.raises(ZeroDivisionError, match=moment):
-        engine.train(job(exchange, epochs=50, lap=2), rows(), hooks=[Fails(moment)])
+        engine.train(job(exchange, epochs=5 if moment == "end" else 500, lap=2), rows(), hooks=[Fails(moment)])
 
 
 def test_only_what_a_hook_needs_has_to_be_written():
