@@ -152,6 +152,19 @@ def batch_norm_with_weights():
     }
 
 
+def batch_norm_without_bias():
+    """The first batch alone, where the averages are corrected for having begun at nought; prediction counts no step."""
+    values = rng.normal(4, 1, (8, 3)).astype("float32")
+    training = tf.placeholder(tf.bool, [])
+    out = slim.batch_norm(tf.constant(values), is_training=training, zero_debias_moving_mean=True)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for value in (True, False, False):
+            sess.run([out, *tf.get_collection(tf.GraphKeys.UPDATE_OPS)], {training: value})
+        mean = sess.run("BatchNorm/moving_mean:0")
+    return {"mean": float(np.abs(mean - values.mean(0)).max())}
+
+
 def residual_network():
     """tf-slim's own networks reach the batch norm that was mended."""
     from importlib import import_module
@@ -270,6 +283,7 @@ FACTS = {
     "batch_norm of rows by a placeholder": lambda: batch_norm((32, 5), placeholder=True, updates_collections=None),
     "batch_norm_in_layers": batch_norm_in_layers,
     "batch_norm_with_weights": batch_norm_with_weights,
+    "batch_norm_without_bias": batch_norm_without_bias,
     "residual_network": residual_network,
     "names_before_1_0": names_before_1_0,
     "layers_of_tensorflow": layers_of_tensorflow,

@@ -98,6 +98,10 @@ def test_batch_norm_weighs_rows(facts):
     assert found["regularization"] == 1
 
 
+def test_batch_norm_corrects_its_first_averages(facts):
+    assert fact(facts, "batch_norm_without_bias")["mean"] < 1e-4
+
+
 def test_the_networks_of_tf_slim_find_the_batch_norm(facts):
     found = fact(facts, "residual_network")
     assert found["shape"] == [None, 1, 1, 5]

@@ -50,12 +50,7 @@ def batch_norm(
     `is_training` is a bool, a tensor or a variable. The operations that move the averages go to `updates_collections`;
     with `None` the output waits for them.
     """
-    if renorm or adjustment is not None:
-        raise ValueError(
-            "slim.batch_norm takes neither `renorm` nor `adjustment` on today's TensorFlow. "
-            f"Received: renorm={renorm!r} (with {renorm_clipping!r} and {renorm_decay!r}), adjustment={adjustment!r}. "
-            "Leave both out, or call tf.layers.batch_normalization, which takes `renorm`."
-        )
+    _refuse_others(renorm, renorm_clipping, renorm_decay, adjustment)
     with _v1.variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as entered:
         inputs = _v1.convert_to_tensor(inputs)
         axis = _channel_axis(inputs, data_format)
@@ -84,6 +79,15 @@ def batch_norm(
         if activation_fn is not None:
             outputs = activation_fn(outputs)
         return _utils.collect_named_outputs(outputs_collections, entered.name, outputs)
+
+
+def _refuse_others(renorm: bool, renorm_clipping: Any, renorm_decay: float, adjustment: Any) -> None:
+    if renorm or adjustment is not None:
+        raise ValueError(
+            "slim.batch_norm takes neither `renorm` nor `adjustment` on today's TensorFlow. "
+            f"Received: renorm={renorm!r} (with {renorm_clipping!r} and {renorm_decay!r}), adjustment={adjustment!r}. "
+            "Leave both out, or call tf.layers.batch_normalization, which takes `renorm`."
+        )
 
 
 def _channel_axis(inputs: Any, data_format: str) -> int:
