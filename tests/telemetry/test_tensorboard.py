@@ -93,3 +93,23 @@ def test_nothing_is_made_before_the_first_event(tmp_path):
         writer.add_histogram("none", np.array([]), 0)
     assert [event.step for event in read_events(tmp_path / "deep" / "folder")] == [0, 0]
     assert read_scalars(tmp_path / "nowhere", "Loss").shape == (0, 3)
+
+
+def test_what_was_noted_is_written_when_nobody_holds_the_writer_any_more(tmp_path):
+    writer = EventWriter(tmp_path)
+    writer.add_scalar("Loss", 1.0, 1)
+    assert read_scalars(tmp_path, "Loss").shape == (0, 3)
+    writer.flush()
+    assert read_scalars(tmp_path, "Loss").shape == (1, 3)
+    writer.add_scalar("Loss", 2.0, 2)
+    del writer
+    assert read_scalars(tmp_path, "Loss")[:, 1].tolist() == [1.0, 2.0]
+
+
+def test_many_events_go_to_the_file_without_being_asked_to(tmp_path):
+    writer = EventWriter(tmp_path)
+    for step in range(5000):
+        writer.add_scalar("Loss", 0.5, step)
+    assert len(read_scalars(tmp_path, "Loss")) > 1000
+    writer.close()
+    assert len(read_scalars(tmp_path, "Loss")) == 5000

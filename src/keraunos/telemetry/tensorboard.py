@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from keraunos.errors import DataError
 
 _VERSION = b"brain.Event:2"
 _NUMBERS = itertools.count()
+_GATHERED = 1 << 16
 # TensorBoard's own buckets: powers of 1.1 on both sides of zero.
 _FIRST_LIMIT, _GROWTH, _LAST_LIMIT = 1e-12, 1.1, 1e20
 
@@ -31,13 +33,15 @@ _FIRST_LIMIT, _GROWTH, _LAST_LIMIT = 1e-12, 1.1, 1e20
 class EventWriter:
     """One event file in `folder`, which is made when the first event comes.
 
-    One thread writes; what was written is there to read after `flush` or `close`.
+    Events are gathered and appended now and then, so that no file stays open; what was noted is there to read after
+    `flush` or `close`, and at the latest when nobody holds the writer any more. One thread writes.
     """
 
     def __init__(self, folder: str | Path, clock: Callable[[], float] = time.time) -> None:
         self.folder = Path(folder)
         self._clock = clock
-        self._file: BinaryIO | None = None
+        self._gathered = _Gathered()
+        weakref.finalize(self, self._gathered.append)
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
         """Note one number."""
@@ -48,15 +52,13 @@ class EventWriter:
         self._add(_bytes(1, tag.encode()) + _bytes(5, _histogram(np.asarray(values))), step)
 
     def flush(self) -> None:
-        """Let readers see what was written."""
-        if self._file is not None:
-            self._file.flush()
+        """Let readers see what was noted."""
+        self._gathered.append()
 
     def close(self) -> None:
-        """Close the file; another event would open a new one."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Write what is left; another event would begin a new file."""
+        self._gathered.append()
+        self._gathered.path = None
 
     def __enter__(self) -> Self:
         return self
@@ -68,18 +70,33 @@ class EventWriter:
 
     def _add(self, value: bytes, step: int) -> None:
         now = self._clock()
-        if self._file is None:
-            self._file = self._opened(now)
+        if self._gathered.path is None:
+            self._gathered.path = self._begun(now)
         event = _tag(1, 1) + struct.pack("<d", now) + _tag(2, 0) + _varint(int(step)) + _bytes(5, _bytes(1, value))
-        self._file.write(_record(event))
+        self._gathered.events += _record(event)
+        if len(self._gathered.events) >= _GATHERED:
+            self._gathered.append()
 
-    def _opened(self, now: float) -> BinaryIO:
+    def _begun(self, now: float) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Names sort by time, and two writers of one second, or one process, do not meet.
         name = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS)}"
-        file = (self.folder / name).open("wb")
-        file.write(_record(_tag(1, 1) + struct.pack("<d", now) + _bytes(3, _VERSION)))
-        return file
+        self._gathered.events += _record(_tag(1, 1) + struct.pack("<d", now) + _bytes(3, _VERSION))
+        return self.folder / name
+
+
+class _Gathered:
+    """Events that are not in their file yet."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.events = bytearray()
+
+    def append(self) -> None:
+        if self.path is not None and self.events:
+            with self.path.open("ab") as file:
+                file.write(self.events)
+            self.events.clear()
 
 
 def read_scalars(folder: str | Path, tag: str) -> npt.NDArray[np.float64]:

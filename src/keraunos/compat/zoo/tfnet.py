@@ -129,6 +129,12 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """The graph with the values as they are now."""
         return self._graph.with_values(self._weights.values()) if self._weights.by_name else self._graph
 
+    @property
+    def row_of_input(self) -> tuple[tuple[int | None, ...], str] | None:
+        """The shape, without the batch, and the type of a row; `None` for several inputs, or an unknown shape."""
+        (dtype, shape), *others = self._graph.specs(self._graph.inputs)
+        return None if others or not shape.rank else (tuple(shape.as_list()[1:]), str(dtype.name))
+
     def forward(self, x: Any) -> Any:
         """The outputs for a batch: an array, or a list of arrays."""
         return _one_or_all(self._running().forward(self.graph, _arrays(x, self._graph.inputs)))

@@ -1,0 +1,321 @@
+"""`zoo.pipeline.api.keras.models`: `Sequential` and `Model`, trained by BigDL's optim methods. Runs on the driver.
+
+Both are thin: `model` is the Keras model inside, for everything that Keras does and that is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.batch import Array
+from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower
+from keraunos.compat.zoo.bigdl.optim.summaries import Summary, TrainSummary, ValidationSummary
+from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState
+from keraunos.compat.zoo.pipeline.api.keras import training
+from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks, Records
+from keraunos.compat.zoo.tfpark.training_hooks import Plan
+from keraunos.errors import DataError, JobError, ModelError
+from keraunos.job.columns import Columns
+from keraunos.job.training_job import ModelSource
+from keraunos.launch import local, preflight, spark
+from keraunos.launch.predict import predict_rdd
+from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_variables import write_vector
+from keraunos.learners.registry import use_backend
+from keraunos.parameters import Layout, Vector
+
+use_backend("tensorflow")
+
+import keras  # noqa: E402 - after the backend is settled
+
+from keraunos.compat.zoo.pipeline.api.keras.layers import noted_shape  # noqa: E402 - the same
+
+
+class KerasNet:
+    """What `Sequential` and `Model` share; `model` is the Keras model."""
+
+    model: Any
+
+    def __init__(self) -> None:
+        self._method: OptimMethod | None = None
+        self._clipping = Clipping()
+        self._train_summary: TrainSummary | None = None
+        self._val_summary: ValidationSummary | None = None
+        self._checkpoint: tuple[Path, bool] | None = None
+        self._state = TrainingState()
+
+    def __call__(self, inputs: Any) -> Any:
+        """The model as a layer of another."""
+        return self.model(inputs)
+
+    @property
+    def layers(self) -> list[Any]:
+        """The Keras layers."""
+        return list(self.model.layers)
+
+    def compile(self, optimizer: Any, loss: Any, metrics: Sequence[Any] | None = None) -> None:
+        """Say how to train.
+
+        Args:
+            optimizer: one of BigDL's optim methods, or a name: adagrad, adadelta, adam, adamax, rmsprop, sgd.
+            loss: a loss of Keras, or its name.
+            metrics: metrics of Keras, their names, or validation methods of BigDL.
+        """
+        self._method = training.method_of(optimizer)
+        # The servers step by the optim method; Keras wants an optimizer to call the model compiled.
+        self.model.compile("sgd", loss, metrics=[training.metric_of(each) for each in metrics or ()])
+
+    def fit(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int = 32,
+        nb_epoch: int = 10,
+        validation_split: float = 0,
+        validation_data: Any = None,
+        distributed: bool = True,
+    ) -> None:
+        """Train, each step on `batch_size` rows over all workers.
+
+        Args:
+            x: arrays of features, or an RDD of `Sample`s or of lists of arrays, inputs first, then labels.
+            y: labels, with arrays.
+            batch_size: rows a step, over all workers.
+            nb_epoch: how often every row is used.
+            validation_split: the share of rows, at the end of the arrays, to validate on.
+            validation_data: other records to validate on, as (x, y) or as an RDD.
+            distributed: whether Spark's executors train; otherwise one process on this machine does.
+        """
+        method = self._compiled()
+        records = Records(x, y)
+        entries = len(self.model.inputs) + len(self.model.outputs)
+        records, validation = _split(records, validation_split, validation_data, entries)
+        plan = self._plan(nb_epoch, validation, batch_size)
+        rule = training.rule_for(method, self._clipping)
+        hooks = KerasHooks(plan, self._state, {"": method}, RateFollower.of(method, rule))
+        data = records.spread(entries) if distributed else None
+        job = training.job_for(
+            self.model,
+            method,
+            rule,
+            {**plan.schedule(self._state), "seed": self._state.neval - 1},
+            batch_size=batch_size,
+            workers=1 if data is None else _workers(data, batch_size),
+        )
+        if data is None:
+            result = local.fit(job, [records.table(job.columns.names)], hooks=[hooks])
+        else:
+            result = spark.fit(job, data, hooks=[hooks])
+        self.model.set_weights(from_archive(result.archive).get_weights())
+        self._state = hooks.state
+
+    def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> list[float]:
+        """The loss, then the metrics, over records, which are brought to the driver."""
+        self._compiled()
+        columns = Records(x, y).brought(len(self.model.inputs) + len(self.model.outputs))
+        found = _measured(self.model, columns, batch_size)
+        return [found.pop("loss"), *found.values()]
+
+    def predict(self, x: Any, batch_per_thread: int = 128, distributed: bool = True) -> Any:
+        """The outputs for each record: an RDD in the order of the records, or an array with `distributed=False`."""
+        records = Records(x, None)
+        if not distributed:
+            found: Array = self.model.predict(
+                _one(records.brought(len(self.model.inputs))), batch_size=batch_per_thread, verbose=0
+            )
+            return found
+        columns = Columns(features=training.columns_of(self.model).features)
+        source = ModelSource(to_archive(self.model), "tensorflow")
+        return predict_rdd(records.spread(len(self.model.inputs)), source, columns, batch_rows=batch_per_thread)
+
+    def predict_classes(
+        self, x: Any, batch_per_thread: int = 128, distributed: bool = True, zero_based_label: bool = True
+    ) -> Any:
+        """The class with the largest output for each record, counted from 0, or from 1."""
+        first = 0 if zero_based_label else 1
+        predicted = self.predict(x, batch_per_thread, distributed)
+        if not distributed:
+            return np.argmax(predicted, axis=-1) + first
+        return predicted.map(lambda each: int(np.argmax(each)) + first)
+
+    def forward(self, x: Any) -> Any:
+        """The outputs for a batch, as when predicting."""
+        return self.model.predict_on_batch(x)
+
+    def set_tensorboard(self, log_dir: str, app_name: str) -> None:
+        """Note what happens in training and validation in `log_dir/app_name`."""
+        self._train_summary = TrainSummary(log_dir, app_name)
+        self._val_summary = ValidationSummary(log_dir, app_name)
+
+    def get_train_summary(self, tag: str) -> npt.NDArray[np.float64]:
+        """What was noted of training under a tag: rows of step, value and time."""
+        return _read(self._train_summary, tag)
+
+    def get_validation_summary(self, tag: str) -> npt.NDArray[np.float64]:
+        """What was noted of validations under a tag: rows of step, value and time."""
+        return _read(self._val_summary, tag)
+
+    def set_checkpoint(self, path: str, over_write: bool = True) -> None:
+        """Save the model in a folder after every epoch: as `model.keras`, or with the number of steps in its name."""
+        self._checkpoint = (Path(path), bool(over_write))
+
+    def set_constant_gradient_clipping(self, min: float, max: float) -> None:  # noqa: A002 - Analytics Zoo's names
+        """Cut each element of the gradient to a range."""
+        self._clipping = Clipping((min, max), self._clipping.norm)
+
+    def set_gradient_clipping_by_l2_norm(self, clip_norm: float) -> None:
+        """Scale a gradient whose norm over all variables is larger down to this norm."""
+        self._clipping = Clipping(self._clipping.constant, clip_norm)
+
+    def clear_gradient_clipping(self) -> None:
+        """Clip no more."""
+        self._clipping = Clipping()
+
+    def get_weights(self) -> list[Array]:
+        """The values of all variables."""
+        return list(self.model.get_weights())
+
+    def set_weights(self, weights: Sequence[Array]) -> None:
+        """Set the values of all variables."""
+        self.model.set_weights(weights)
+
+    def summary(self) -> None:
+        """Print the layers."""
+        self.model.summary()
+
+    def save(self, path: str, over_write: bool = False) -> None:
+        """Write the model as a `.keras` file."""
+        if Path(path).exists() and not over_write:
+            raise JobError(f"`path` must not exist yet, or `over_write` must be True. Received: {str(path)!r}.")
+        Path(path).write_bytes(to_archive(self.model))
+
+    @staticmethod
+    def load(path: str) -> KerasNet:
+        """The model that `save` wrote."""
+        model = from_archive(Path(path).read_bytes())
+        return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
+
+    def _compiled(self) -> OptimMethod:
+        if self._method is None:
+            raise ModelError(
+                "The model must be compiled. Received: no optimizer. Call `compile(optimizer, loss)` first."
+            )
+        if not self.model.built:
+            raise ModelError(
+                "The model must know the shape of its input. Received: layers without one. Give the first layer "
+                "`input_shape`."
+            )
+        return self._method
+
+    def _plan(self, nb_epoch: int, validation: Records | None, batch_size: int) -> Plan:
+        plan = Plan(
+            MaxEpoch(self._state.epoch - 1 + nb_epoch),
+            EveryEpoch(),
+            train_summary=self._train_summary,
+            val_summary=self._val_summary,
+        )
+        if validation is not None:
+            columns = validation.brought(len(self.model.inputs) + len(self.model.outputs))
+
+            def validate(vector: Vector) -> dict[str, float]:
+                write_vector(self.model, vector)
+                return _measured(self.model, columns, batch_size)
+
+            plan.validate = validate
+        if self._checkpoint is not None:
+            plan.save = self._write_checkpoint
+        return plan
+
+    def _write_checkpoint(self, state: TrainingState, layout: Layout, vector: Vector) -> None:
+        assert self._checkpoint is not None
+        folder, over_write = self._checkpoint
+        folder.mkdir(parents=True, exist_ok=True)
+        write_vector(self.model, vector)
+        name = "model.keras" if over_write else f"model.{state.neval - 1}.keras"
+        self.save(str(folder / name), over_write=True)
+
+
+class Sequential(KerasNet):
+    """Layers one behind the other; the first says its `input_shape`, or is a `TFNet`, which knows it."""
+
+    def __init__(self, layers: Sequence[Any] = (), name: str | None = None) -> None:
+        super().__init__()
+        self.model = keras.Sequential(name=name)
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer: Any) -> Self:
+        """Put a layer, or a whole model, behind the others."""
+        inner = layer.model if isinstance(layer, KerasNet) else layer
+        if not self.model.layers and not isinstance(layer, KerasNet):
+            shape = noted_shape(layer)
+            known = getattr(layer, "row_of_input", None)
+            if shape is not None:
+                self.model.add(keras.Input(shape))
+            elif known is not None:
+                self.model.add(keras.Input(known[0], dtype=known[1]))
+        self.model.add(inner)
+        return self
+
+
+class Model(KerasNet):
+    """A graph of layers between `Input`s and outputs."""
+
+    def __init__(self, input: Any, output: Any, name: str | None = None) -> None:  # noqa: A002 - Keras 1's name
+        super().__init__()
+        self.model = keras.Model(input, output, name=name)
+
+
+def _of(kind: type[KerasNet], model: Any) -> KerasNet:
+    made = kind.__new__(kind)
+    KerasNet.__init__(made)
+    made.model = model
+    return made
+
+
+def _split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
+    """The records to train on and those to validate on."""
+    if given is not None:
+        x, y = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
+        return records, Records(x, y, "validation_data")
+    if not share:
+        return records, None
+    if records.rdd is not None or not 0 < share < 1:
+        raise JobError(
+            "`validation_split` must be a share from 0 to 1, of arrays. Received: "
+            f"{share!r}{' of an RDD' if records.rdd is not None else ''}. Give `validation_data`."
+        )
+    columns = records.brought(entries)
+    first = len(columns[0]) - int(len(columns[0]) * share)
+    parts = [[each[:first] for each in columns], [each[first:] for each in columns]]
+    if not all(len(part[0]) for part in parts):
+        raise DataError(f"`validation_split` must leave rows on both sides. Received: {share!r} of {len(columns[0])}.")
+    return Records(parts[0], None), Records(parts[1], None)
+
+
+def _measured(model: Any, columns: Sequence[Array], batch_size: int) -> dict[str, float]:
+    count = len(model.inputs)
+    found = model.evaluate(
+        _one(columns[:count]), _one(columns[count:]), batch_size=batch_size, verbose=0, return_dict=True
+    )
+    # The score that a Plateau looks at is the first of them: a metric, where there is one.
+    return {name: float(found[name]) for name in sorted(found, key=lambda name: name == "loss")}
+
+
+def _workers(rdd: Any, batch_size: int) -> int:
+    return max(1, min(int(rdd.getNumPartitions()), preflight.total_slots(rdd.context), batch_size))
+
+
+def _one(arrays: Sequence[Array]) -> Any:
+    return arrays[0] if len(arrays) == 1 else list(arrays)
+
+
+def _read(summary: Summary | None, tag: str) -> npt.NDArray[np.float64]:
+    if summary is None:
+        raise JobError("`set_tensorboard` must be called before training. Received: no summary.")
+    return summary.read_scalar(tag)
