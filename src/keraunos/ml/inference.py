@@ -31,8 +31,8 @@ from keraunos.worker.served_models import served_model
 class Serving:
     """What a worker must know besides the model's archive; `key` names the model in the worker's cache.
 
-    `format` is that of the archive. Keras models are compiled for one number of rows, to which the last ones are padded;
-    graphs take any.
+    `format` is that of the archive. Keras models are compiled for one number of rows, to which the last ones are
+    padded; graphs take any.
     """
 
     key: str
@@ -74,7 +74,7 @@ def predictions(
     for inputs in regroup(complete_rows(), serving.batch_rows):
         learner = _learner(serving, archive, custom_objects)
         rows = arrays_rows(inputs)
-        outputs = learner.predict(padded(inputs, serving.batch_rows))
+        outputs = learner.predict(inputs if serving.format == GRAPH else padded(inputs, serving.batch_rows))
         rendered = _struct(serving.rendering.arrays(first_rows(outputs, rows)))
         empty = rendered.slice(0, 0)
         yield gaps.fill(rendered)
