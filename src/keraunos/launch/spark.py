@@ -112,6 +112,19 @@ def partitions_of(dataframe: DataFrame) -> int | None:
     return None
 
 
+def columns_of(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
+    """Only the job's columns, vectors as plain structs: what a worker reads."""
+    fields = {field.name: field.dataType for field in dataframe.schema.fields}
+    return dataframe.select(
+        *(
+            sf.unwrap_udt(sf.col(_quoted(name))).alias(name)
+            if isinstance(fields[name], UserDefinedType)
+            else sf.col(_quoted(name))
+            for name in job.columns.names
+        )
+    )
+
+
 @contextmanager
 def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fresh: bool = False) -> Iterator[None]:
     """Python functions that Spark wraps in here run in workers that are set up for `backend`.
@@ -238,16 +251,8 @@ def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int)
 
 
 def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
-    """Only the job's columns, vectors as plain structs, in as many partitions as there are workers."""
-    fields = {field.name: field.dataType for field in dataframe.schema.fields}
-    selected = dataframe.select(
-        *(
-            sf.unwrap_udt(sf.col(_quoted(name))).alias(name)
-            if isinstance(fields[name], UserDefinedType)
-            else sf.col(_quoted(name))
-            for name in job.columns.names
-        )
-    )
+    """What the workers read, in as many partitions as there are workers."""
+    selected = columns_of(dataframe, job)
     return selected if partitions_of(selected) == job.workers else selected.repartition(job.workers)
 
 

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from pyspark import StorageLevel
@@ -24,11 +25,12 @@ from keraunos.compat.sparkflow.losses import print_loss
 from keraunos.compat.sparkflow.ml_util import convert_json_to_weights, convert_weights_to_json
 from keraunos.compat.sparkflow.optimizers import read_options, rule_of
 from keraunos.compat.sparkflow.params import HasServing, TrainingParams, text
-from keraunos.compat.sparkflow.translate import DEFAULT_PORTS, Training, check_supervision, workers_of
+from keraunos.compat.sparkflow.translate import DEFAULT_PORTS, Training, check_supervision, job_of, workers_of
 from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.launch import spark as launch
+from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.inference import Serving
 from keraunos.ml.params import param
 from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
@@ -227,20 +229,43 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
             tf_dropout=self.getTfDropout(),
         )
 
+    def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
+        """What `fit` would do, for a search to run; `workers` in place of as many as `partitions` allows.
+
+        All turns of `partitionShuffles` are run as one: a search trains that many times the iterations without dealing
+        out the rows anew.
+        """
+        from keraunos.compat.sparkflow.training import prepare, trained
+
+        training, prepared, columns = self._prepared(dataset, prepare)
+        training = replace(training, iters=training.iters * training.partition_shuffles, partition_shuffles=1)
+        if workers is None:
+            slots = launch.total_slots(dataset.sparkSession)
+            workers = workers_of(self.getPartitions(), launch.partitions_of(dataset), slots)
+        return FitPlan(
+            job=job_of(training, prepared.source, columns, workers),
+            rows=dataset,
+            finish=lambda result: self._fitted(trained(training, prepared, result.archive)),
+        )
+
     def _fit(self, dataset: Any) -> SparkAsyncDLModel:
         from keraunos.compat.sparkflow.training import prepare, train
 
+        training, prepared, columns = self._prepared(dataset, prepare)
+        chosen = dataset.select(*(sf.col(f"`{name}`") for name in columns.names))
+        partitions = launch.partitions_of(chosen)
+        workers = workers_of(self.getPartitions(), partitions, launch.total_slots(dataset.sparkSession))
+        listeners = [print_loss] if self.getVerbose() > 0 else []
+        with _turns(chosen, workers, partitions, training.partition_shuffles) as rows:
+            return self._fitted(train(training, prepared, columns, rows, workers, listeners))
+
+    def _prepared(self, dataset: Any, prepare: Any) -> tuple[Training, Any, Columns]:
         training = self._training()
         check_supervision({"labelCol": self._get_text("labelCol"), "tfLabel": training.tf_label})
         prepared = prepare(training)
-        columns = self._columns(dataset, prepared.features, prepared.labels)
-        slots = launch.total_slots(dataset.sparkSession)
-        chosen = dataset.select(*(sf.col(f"`{name}`") for name in columns.names))
-        partitions = launch.partitions_of(chosen)
-        workers = workers_of(self.getPartitions(), partitions, slots)
-        listeners = [print_loss] if self.getVerbose() > 0 else []
-        with _turns(chosen, workers, partitions, training.partition_shuffles) as rows:
-            model = train(training, prepared, columns, rows, workers, listeners)
+        return training, prepared, self._columns(dataset, prepared.features, prepared.labels)
+
+    def _fitted(self, model: GraphModel) -> SparkAsyncDLModel:
         fitted = SparkAsyncDLModel().holding(model)._resetUid(self.uid)
         return self._copyValues(fitted)  # type: ignore[no-any-return]  # spark.ml's own copying
 

@@ -84,5 +84,9 @@ def train(
         hooks = [IterationLosses(job.schedule, workers, listeners)] if listeners else []
         result = launch.fit(job, rows(turn), hooks=hooks, verbose=0, host=training.host, memory=memory)
         source = replace(source, archive=result.archive)
-    trained = GraphArchive.from_bytes(source.archive).values()
-    return GraphModel(training.graph, prepared.values | trained)
+    return trained(training, prepared, source.archive)
+
+
+def trained(training: Training, prepared: Prepared, archive: bytes) -> GraphModel:
+    """The graph with the values that training led to, and with what it began with where nothing was trained."""
+    return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())

@@ -1,0 +1,1 @@
+"""Searching for the hyper-parameters with which a model learns best."""
