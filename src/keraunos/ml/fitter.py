@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from pyspark.ml import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import JobError
+from keraunos.launch.follow import TrainingResult
+from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts
-from keraunos.ml.preparation import prepare
+from keraunos.ml.preparation import Prepared, prepare
 from keraunos.ml.serving import is_case_sensitive
 from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingParams
@@ -42,7 +45,8 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         """What else the fitted model must remember of the compiled one."""
         return None
 
-    def _fit(self, dataset: Any) -> FittedModel:
+    def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
+        """What `fit` would do, for a search to run; `workers` in place of `numWorkers`."""
         from keraunos.launch import spark as launch
 
         session = dataset.sparkSession
@@ -54,13 +58,29 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             case_sensitive=is_case_sensitive(session),
             check=self._check,
         )
-        result = launch.fit(
-            prepared.job,
-            dataset,
+        return FitPlan(
+            job=prepared.job if workers is None else replace(prepared.job, workers=workers),
+            rows=dataset,
+            finish=lambda result: self._model_of(prepared, result),
             custom_objects=self.getCustomObjects(),
             callbacks=self.getCallbacks(),
+        )
+
+    def _fit(self, dataset: Any) -> FittedModel:
+        from keraunos.launch import spark as launch
+
+        plan = self.plan_fit(dataset)
+        result = launch.fit(
+            plan.job,
+            dataset,
+            custom_objects=plan.custom_objects,
+            callbacks=plan.callbacks,
             verbose=self.getVerbose(),
         )
+        fitted: FittedModel = plan.finish(result)
+        return fitted
+
+    def _model_of(self, prepared: Prepared, result: TrainingResult) -> FittedModel:
         trained = Trained(
             archive=result.archive,
             history=result.history,
