@@ -250,7 +250,13 @@ class TFOptimizer:
         hooks = TrainingHooks(plan, self._state, self._rates(), follower)
         dataset = self._graph.dataset
         job = self._job(source, rule, plan)
-        result = launch.fit(job, dataset.row_source.training(job.workers), hooks=[hooks])
+        try:
+            result = launch.fit(job, dataset.row_source.training(job.workers), hooks=[hooks])
+        finally:
+            # They can be read, and take more in another file.
+            for summary in (self._train_summary, self._val_summary):
+                if summary is not None:
+                    summary.close()
         self._graph.take(result.archive)
         self._state, self.scores, self.history = hooks.state, hooks.scores, result.history
 
