@@ -123,7 +123,8 @@ def _train(
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
     _check_whole_batches(job.schedule, shard, batch_size)
     learner = load_learner(job.model, custom_objects)
-    example = shard.example(batch_size)
+    # No batch has more rows than there are, however large the batch size: that may stand for all rows.
+    example = shard.example(min(batch_size, max(shard.rows, shard.validation_rows)))
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
     parts = learner.count_parts(example) if job.exchange.send == "gradients" else 1
     facts = {
