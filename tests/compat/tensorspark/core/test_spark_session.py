@@ -67,6 +67,20 @@ def context(spark):
     return spark.sparkContext
 
 
+@pytest.fixture
+def settings(context):
+    """A function that sets what spark-defaults.conf would."""
+    given = []
+
+    def set_(name, value):
+        context._conf.set(name, value)
+        given.append(name)
+
+    yield set_
+    for name in given:
+        context._conf._jconf.remove(name)
+
+
 def started(context, model, **options):
     return sps.SparkSession(
         context, model.session, **{"server_port": None, "sync_interval": 2, "batch_size": 4, **options}
@@ -242,29 +256,25 @@ def test_a_server_that_is_reused_counts_on(context):
 
 
 def test_digits_are_learned_by_two_workers(context):
-    graph = tf.Graph()
     digits = load_digits()
-    pixels, labels = (digits.data / 16).astype(np.float32), np.eye(10, dtype=np.float32)[digits.target]
-    with graph.as_default(), v1.Session() as session:
-        x, y = v1.placeholder(tf.float32, [None, 64]), v1.placeholder(tf.float32, [None, 10])
-        hidden = v1.layers.dense(x, 32, tf.nn.relu) if hasattr(v1.layers, "dense") else x
-        weights, bias = v1.get_variable("W", [hidden.shape[1], 10]), v1.get_variable("b", [10])
-        logits = tf.matmul(hidden, weights) + bias
-        loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=logits), name="loss")
+    images = (digits.images / 16).astype(np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x, y = v1.placeholder(tf.float32, [None, 8, 8]), v1.placeholder(tf.int64, [None])
+        hidden = tf.nn.relu(tf.matmul(tf.reshape(x, [-1, 64]), v1.get_variable("first", [64, 32])))
+        logits = tf.matmul(hidden, v1.get_variable("second", [32, 10])) + v1.get_variable("bias", [10])
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits), name="loss")
         step = v1.train.AdamOptimizer(0.01).minimize(loss)
         session.run(v1.global_variables_initializer())
         spark_session = sps.SparkSession(context, session, server_port=None, sync_interval=10, batch_size=32)
-        rows = context.parallelize(list(zip(pixels[:1500], labels[:1500], strict=True)), 2).flatMap(
-            lambda row: [row] * 8
-        )
+        rows = context.parallelize(list(zip(images[:1500], digits.target[:1500], strict=True)), 2)
         spark_session.run(
             [step, loss],
-            feed_rdd=rows,
+            feed_rdd=rows.flatMap(lambda row: [row] * 8),
             feed_name_list=[x.name, y.name],
             param_list=v1.trainable_variables(),
             shuffle_within_partition=True,
         )
-        found = session.run(logits, {x: pixels[1500:]}).argmax(axis=1)
+        found = session.run(logits, {x: images[1500:]}).argmax(axis=1)
     assert (found == digits.target[1500:]).mean() > 0.85
     assert spark_session.history["loss"][0] < 1.5
 
@@ -418,6 +428,20 @@ def test_a_session_is_saved_under_a_hadoop_path(context, tmp_path):
         v1.train.import_meta_graph(str(folder / "counter.meta")).restore(restored, str(folder / "counter"))
         (weight,) = v1.trainable_variables()
         assert restored.run(weight) == 4.0
+
+
+def test_a_checkpoint_lies_in_the_folder_for_temporary_files_only_until_it_is_copied(context, tmp_path, settings):
+    model = Counter()
+    session = started(context, model)
+    settings("spark.hdfs.dir", tmp_path.as_uri())
+    settings("spark.tmp.dir", str(tmp_path / "nowhere"))
+    with pytest.raises(JobError, match="spark.tmp.dir must name a folder of this machine that exists"):
+        session.broadcast_session()
+    (tmp_path / "nowhere").mkdir()
+    path, _ = session.broadcast_session()
+    assert path.startswith(f"{tmp_path.as_uri()}/session_")
+    assert (tmp_path / path.rpartition("/")[2]).with_suffix(".index").exists()
+    assert not list((tmp_path / "nowhere").iterdir())
 
 
 def test_saving_needs_a_folder_a_name_and_the_right_user(context, tmp_path):
