@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from keraunos.errors import JobError, WorkerError, one_of
 from keraunos.launch import spark as launch
 from keraunos.launch.follow import TrainingResult
+from keraunos.launch.kept_rows import kept
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.tuning.space import Candidate, candidates, name_of
 from keraunos.tuning.trials import TaskTrials, bytes_of
@@ -283,11 +284,8 @@ def _split(data: Any, validation: Any, evaluator: Any, seed: int) -> Iterator[tu
         else (data, validation)
     )
     # Every trial is measured on them.
-    kept = held_out.persist()
-    try:
-        yield train, kept
-    finally:
-        kept.unpersist()
+    with kept(held_out):
+        yield train, held_out
 
 
 def _as_tasks(mode: str, estimator: Any, train: Any, max_bytes: int) -> bool:

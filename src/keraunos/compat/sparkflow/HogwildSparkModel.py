@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from keraunos.compat.sparkflow.translate import Training, address_of, workers_of
 from keraunos.errors import JobError
 from keraunos.job.columns import Columns, Slot
 from keraunos.launch import preflight
+from keraunos.launch.kept_rows import kept
 from keraunos.ml import conversion
 
 logger = logging.getLogger(__name__)
@@ -100,7 +102,9 @@ class HogwildSparkModel:
         def rows(turn: int) -> Any:
             return rdd if turn == 0 else _dealt_out_anew(rdd, workers, turn)
 
-        model = train(training, prepared, columns, rows, workers, self._listeners)
+        # Every turn reads all rows.
+        with kept(rdd) if training.partition_shuffles > 1 else nullcontext():
+            model = train(training, prepared, columns, rows, workers, self._listeners)
         return [np.array(value) for value in list(model.values.values())[: prepared.trainable]]
 
     def stop_server(self) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from pyspark import StorageLevel
 from pyspark.ml import Estimator, Model
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import functions as sf
@@ -30,6 +29,7 @@ from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.launch import spark as launch
+from keraunos.launch.kept_rows import kept
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.inference import Serving
 from keraunos.ml.params import param
@@ -300,11 +300,8 @@ def _turns(dataframe: Any, workers: int, partitions: int | None, turns: int) -> 
         yield lambda _: first
         return
     # Every turn reads all rows.
-    kept = first.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield lambda turn: kept if turn == 0 else kept.repartition(workers, sf.rand(turn))
-    finally:
-        kept.unpersist()
+    with kept(first):
+        yield lambda turn: first if turn == 0 else first.repartition(workers, sf.rand(turn))
 
 
 def _weights_of(model: GraphModel) -> str:
