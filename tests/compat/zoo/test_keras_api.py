@@ -1,5 +1,8 @@
 """`zoo.pipeline.api.keras`: Keras 1's names, trained by BigDL's methods; Keras runs on TensorFlow."""
 
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -125,6 +128,46 @@ else:
         )
         with pytest.raises(JobError, match="`over_write` must be True"):
             model.save(str(tmp_path / "model.keras"))
+
+    PROGRAM = """
+from keraunos.compat import tensorflow1 as tf
+import numpy as np
+from keraunos.compat.zoo.bigdl.optim.optimizer import Adam
+from keraunos.compat.zoo.pipeline.api.keras.layers import Dense, Dropout
+from keraunos.compat.zoo.pipeline.api.keras.models import Model, Sequential
+from keraunos.compat.zoo.tfnet import TFNet
+from keraunos.errors import ModelError
+
+x = tf.placeholder(tf.float32, [None, 4], name="x")
+w = tf.get_variable("w", [4, 8])
+hidden = tf.nn.relu(tf.matmul(x, w))
+session = tf.Session()
+session.run(tf.global_variables_initializer())
+rows = np.random.default_rng(0).normal(size=(240, 4)).astype(np.float32)
+labels = (rows[:, 0] > 0).astype(np.int32)
+
+net = TFNet.from_session(session, [x], [hidden], generate_backward=True)
+np.testing.assert_allclose(net.forward(rows), session.run(hidden, {x: rows}), rtol=1e-4, atol=1e-5)
+model = Sequential([net, Dropout(0.1), Dense(2, activation="softmax")])
+model.compile(Adam(0.05), "sparse_categorical_crossentropy", ["accuracy"])
+model.fit(rows, labels, batch_size=24, nb_epoch=4, distributed=False)
+print("accuracy", model.evaluate(rows, labels)[1] > 0.8)
+print("moved", not np.allclose(net.parameters()["w"]["weight"], session.run(w)))
+# The session's program goes on as before.
+print("still", session.run(tf.reduce_sum(tf.ones([3]))))
+try:
+    Model(None, None)
+except ModelError as error:
+    print(error)
+"""
+
+    @pytest.mark.slow
+    def test_a_program_for_tensorflow_1_trains_a_net_in_a_sequential():
+        done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        *lines, refused = done.stdout.strip().splitlines()
+        assert lines == ["accuracy True", "moved True", "still 3.0"]
+        assert refused.endswith("Use a Sequential.")
 
     @pytest.mark.spark
     def test_a_net_and_layers_around_it_learn_on_executors(spark):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from keraunos.compat.zoo import frozen_graph
 from keraunos.compat.zoo.frozen_graph import FrozenGraph
+from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.learners.registry import use_backend
 
@@ -186,11 +187,10 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
             raise JobError(f"`batch_per_thread` must be -1 or at least 1. Received: {batch_per_thread!r}.")
         is_rdd = hasattr(x, "mapPartitions")
         if distributed:
+            from keraunos.compat.zoo.sample_records import spread_arrays
             from keraunos.compat.zoo.tfnet_records import predicted
 
-            return predicted(
-                x if is_rdd else None, None if is_rdd else _arrays(x, self._graph.inputs), self.graph, rows
-            )
+            return predicted(x if is_rdd else spread_arrays(_arrays(x, self._graph.inputs)), self.graph, rows)
         if is_rdd:
             raise JobError("An RDD must be predicted with distributed=True. Received: distributed=False.")
         return list(self._predicted_here(_arrays(x, self._graph.inputs), rows))
@@ -204,8 +204,8 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         graph = self._graph
         if not v1.executing_eagerly_outside_functions():
             raise ModelError(
-                "A TFNet must become a layer in a process that runs TensorFlow 2. Received: one in which "
-                "disable_v2_behavior() was called. Save the net, and build the Keras model in another program."
+                "A TFNet must become a layer of a Keras model in a program that runs TensorFlow 2. Received: one in "
+                "which disable_v2_behavior() was called. Use zoo.pipeline.api.keras.models.Sequential."
             )
         for layer, names in ((self, graph.variables), (self._constants, graph.constants)):
             for name, (dtype, shape) in zip(names, graph.specs(names), strict=True):
@@ -290,7 +290,8 @@ class _Weights:
 
     def values(self) -> dict[str, Array]:
         """Their values."""
-        return {name: keras.ops.convert_to_numpy(each.value) for name, each in self.by_name.items()}
+        with tensorflow_2():
+            return {name: keras.ops.convert_to_numpy(each.value) for name, each in self.by_name.items()}
 
 
 class _Runner:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import JobError, one_of
 from keraunos.learners.registry import use_backend
 
@@ -40,7 +41,9 @@ def Dense(
     name: str | None = None,
 ) -> Any:
     """A matrix and a bias."""
-    layer = keras.layers.Dense(
+    return _layer(
+        keras.layers.Dense,
+        input_shape if input_dim is None else (input_dim,),
         output_dim,
         activation=activation,
         use_bias=bias,
@@ -49,42 +52,41 @@ def Dense(
         bias_regularizer=b_regularizer,
         name=name,
     )
-    return _noted(layer, input_shape if input_dim is None else (input_dim,))
 
 
 def Activation(activation: str, input_shape: Shape = None, name: str | None = None) -> Any:
     """A function of each element, or softmax."""
-    return _noted(keras.layers.Activation(activation, name=name), input_shape)
+    return _layer(keras.layers.Activation, input_shape, activation, name=name)
 
 
 def Dropout(p: float, input_shape: Shape = None, name: str | None = None) -> Any:
     """Drop a share `p` of the elements while training."""
-    return _noted(keras.layers.Dropout(p, name=name), input_shape)
+    return _layer(keras.layers.Dropout, input_shape, p, name=name)
 
 
 def Flatten(input_shape: Shape = None, name: str | None = None) -> Any:
     """A row as one vector."""
-    return _noted(keras.layers.Flatten(name=name), input_shape)
+    return _layer(keras.layers.Flatten, input_shape, name=name)
 
 
 def Reshape(target_shape: Sequence[int], input_shape: Shape = None, name: str | None = None) -> Any:
     """A row in another shape."""
-    return _noted(keras.layers.Reshape(tuple(target_shape), name=name), input_shape)
+    return _layer(keras.layers.Reshape, input_shape, tuple(target_shape), name=name)
 
 
 def Permute(dims: Sequence[int], input_shape: Shape = None, name: str | None = None) -> Any:
     """A row with its dimensions, counted from 1, in another order."""
-    return _noted(keras.layers.Permute(tuple(dims), name=name), input_shape)
+    return _layer(keras.layers.Permute, input_shape, tuple(dims), name=name)
 
 
 def RepeatVector(n: int, input_shape: Shape = None, name: str | None = None) -> Any:
     """A vector `n` times."""
-    return _noted(keras.layers.RepeatVector(n, name=name), input_shape)
+    return _layer(keras.layers.RepeatVector, input_shape, n, name=name)
 
 
 def Masking(mask_value: float = 0.0, input_shape: Shape = None, name: str | None = None) -> Any:
     """Steps that later layers leave out where all elements have a value."""
-    return _noted(keras.layers.Masking(mask_value, name=name), input_shape)
+    return _layer(keras.layers.Masking, input_shape, mask_value, name=name)
 
 
 def Embedding(
@@ -97,14 +99,15 @@ def Embedding(
     name: str | None = None,
 ) -> Any:
     """A row of a table for each whole number."""
-    layer = keras.layers.Embedding(
+    return _layer(
+        keras.layers.Embedding,
+        input_shape if input_length is None else (input_length,),
         input_dim,
         output_dim,
         embeddings_initializer=_initializer(init),
         embeddings_regularizer=W_regularizer,
         name=name,
     )
-    return _noted(layer, input_shape if input_length is None else (input_length,))
 
 
 def BatchNormalization(
@@ -117,7 +120,9 @@ def BatchNormalization(
     name: str | None = None,
 ) -> Any:
     """Outputs of mean 0 and variance 1 over a batch, channel by channel, then scaled and shifted."""
-    layer = keras.layers.BatchNormalization(
+    return _layer(
+        keras.layers.BatchNormalization,
+        input_shape,
         axis=1 if _ordering(dim_ordering) == "channels_first" else -1,
         momentum=momentum,
         epsilon=epsilon,
@@ -125,7 +130,6 @@ def BatchNormalization(
         gamma_initializer=_initializer(gamma_init),
         name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def Convolution1D(
@@ -142,7 +146,9 @@ def Convolution1D(
     name: str | None = None,
 ) -> Any:
     """Filters over steps, whose channels come last."""
-    layer = keras.layers.Conv1D(
+    return _layer(
+        keras.layers.Conv1D,
+        input_shape,
         nb_filter,
         filter_length,
         strides=subsample_length,
@@ -154,7 +160,6 @@ def Convolution1D(
         bias_regularizer=b_regularizer,
         name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def Convolution2D(
@@ -173,7 +178,9 @@ def Convolution2D(
     name: str | None = None,
 ) -> Any:
     """Filters over images."""
-    layer = keras.layers.Conv2D(
+    return _layer(
+        keras.layers.Conv2D,
+        input_shape,
         nb_filter,
         (nb_row, nb_col),
         strides=tuple(subsample),
@@ -186,7 +193,6 @@ def Convolution2D(
         bias_regularizer=b_regularizer,
         name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def MaxPooling1D(
@@ -197,7 +203,7 @@ def MaxPooling1D(
     name: str | None = None,
 ) -> Any:
     """The largest of neighbouring steps."""
-    return _noted(keras.layers.MaxPooling1D(pool_length, stride, border_mode, name=name), input_shape)
+    return _layer(keras.layers.MaxPooling1D, input_shape, pool_length, stride, border_mode, name=name)
 
 
 def AveragePooling1D(
@@ -208,7 +214,7 @@ def AveragePooling1D(
     name: str | None = None,
 ) -> Any:
     """The mean of neighbouring steps."""
-    return _noted(keras.layers.AveragePooling1D(pool_length, stride, border_mode, name=name), input_shape)
+    return _layer(keras.layers.AveragePooling1D, input_shape, pool_length, stride, border_mode, name=name)
 
 
 def MaxPooling2D(
@@ -220,7 +226,7 @@ def MaxPooling2D(
     name: str | None = None,
 ) -> Any:
     """The largest of neighbouring points."""
-    return _noted(_pooling(keras.layers.MaxPooling2D, pool_size, strides, border_mode, dim_ordering, name), input_shape)
+    return _pooling(keras.layers.MaxPooling2D, input_shape, pool_size, strides, border_mode, dim_ordering, name)
 
 
 def AveragePooling2D(
@@ -232,44 +238,43 @@ def AveragePooling2D(
     name: str | None = None,
 ) -> Any:
     """The mean of neighbouring points."""
-    made = _pooling(keras.layers.AveragePooling2D, pool_size, strides, border_mode, dim_ordering, name)
-    return _noted(made, input_shape)
+    return _pooling(keras.layers.AveragePooling2D, input_shape, pool_size, strides, border_mode, dim_ordering, name)
 
 
 def GlobalMaxPooling1D(input_shape: Shape = None, name: str | None = None) -> Any:
     """The largest of all steps."""
-    return _noted(keras.layers.GlobalMaxPooling1D(name=name), input_shape)
+    return _layer(keras.layers.GlobalMaxPooling1D, input_shape, name=name)
 
 
 def GlobalAveragePooling1D(input_shape: Shape = None, name: str | None = None) -> Any:
     """The mean of all steps."""
-    return _noted(keras.layers.GlobalAveragePooling1D(name=name), input_shape)
+    return _layer(keras.layers.GlobalAveragePooling1D, input_shape, name=name)
 
 
 def GlobalMaxPooling2D(dim_ordering: str = "th", input_shape: Shape = None, name: str | None = None) -> Any:
     """The largest of all points."""
-    return _noted(keras.layers.GlobalMaxPooling2D(data_format=_ordering(dim_ordering), name=name), input_shape)
+    return _layer(keras.layers.GlobalMaxPooling2D, input_shape, data_format=_ordering(dim_ordering), name=name)
 
 
 def GlobalAveragePooling2D(dim_ordering: str = "th", input_shape: Shape = None, name: str | None = None) -> Any:
     """The mean of all points."""
-    return _noted(keras.layers.GlobalAveragePooling2D(data_format=_ordering(dim_ordering), name=name), input_shape)
+    return _layer(keras.layers.GlobalAveragePooling2D, input_shape, data_format=_ordering(dim_ordering), name=name)
 
 
 def ZeroPadding2D(
     padding: Sequence[int] = (1, 1), dim_ordering: str = "th", input_shape: Shape = None, name: str | None = None
 ) -> Any:
     """Zeros around an image."""
-    layer = keras.layers.ZeroPadding2D(tuple(padding), data_format=_ordering(dim_ordering), name=name)
-    return _noted(layer, input_shape)
+    return _layer(
+        keras.layers.ZeroPadding2D, input_shape, tuple(padding), data_format=_ordering(dim_ordering), name=name
+    )
 
 
 def UpSampling2D(
     size: Sequence[int] = (2, 2), dim_ordering: str = "th", input_shape: Shape = None, name: str | None = None
 ) -> Any:
     """Every point several times."""
-    layer = keras.layers.UpSampling2D(tuple(size), data_format=_ordering(dim_ordering), name=name)
-    return _noted(layer, input_shape)
+    return _layer(keras.layers.UpSampling2D, input_shape, tuple(size), data_format=_ordering(dim_ordering), name=name)
 
 
 def SimpleRNN(
@@ -281,10 +286,15 @@ def SimpleRNN(
     name: str | None = None,
 ) -> Any:
     """A recurrent layer."""
-    layer = keras.layers.SimpleRNN(
-        output_dim, activation=activation, return_sequences=return_sequences, go_backwards=go_backwards, name=name
+    return _layer(
+        keras.layers.SimpleRNN,
+        input_shape,
+        output_dim,
+        activation=activation,
+        return_sequences=return_sequences,
+        go_backwards=go_backwards,
+        name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def LSTM(
@@ -297,7 +307,9 @@ def LSTM(
     name: str | None = None,
 ) -> Any:
     """Long short-term memory."""
-    layer = keras.layers.LSTM(
+    return _layer(
+        keras.layers.LSTM,
+        input_shape,
         output_dim,
         activation=activation,
         recurrent_activation=inner_activation,
@@ -305,7 +317,6 @@ def LSTM(
         go_backwards=go_backwards,
         name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def GRU(
@@ -318,7 +329,9 @@ def GRU(
     name: str | None = None,
 ) -> Any:
     """Gated recurrent units, with the reset before the matrix, as in Keras 1."""
-    layer = keras.layers.GRU(
+    return _layer(
+        keras.layers.GRU,
+        input_shape,
         output_dim,
         activation=activation,
         recurrent_activation=inner_activation,
@@ -327,34 +340,33 @@ def GRU(
         reset_after=False,
         name=name,
     )
-    return _noted(layer, input_shape)
 
 
 def Bidirectional(layer: Any, merge_mode: str = "concat", input_shape: Shape = None, name: str | None = None) -> Any:
     """A recurrent layer, forwards and backwards."""
     if merge_mode not in {"concat", "sum", "mul", "ave"}:
         raise JobError(one_of("merge_mode", merge_mode, ("concat", "sum", "mul", "ave")))
-    return _noted(keras.layers.Bidirectional(layer, merge_mode=merge_mode, name=name), input_shape)
+    return _layer(keras.layers.Bidirectional, input_shape, layer, merge_mode=merge_mode, name=name)
 
 
 def TimeDistributed(layer: Any, input_shape: Shape = None, name: str | None = None) -> Any:
     """A layer for every step."""
-    return _noted(keras.layers.TimeDistributed(layer, name=name), input_shape)
+    return _layer(keras.layers.TimeDistributed, input_shape, layer, name=name)
 
 
 def LeakyReLU(alpha: float = 0.01, input_shape: Shape = None, name: str | None = None) -> Any:
     """What is below zero, times `alpha`."""
-    return _noted(keras.layers.LeakyReLU(negative_slope=alpha, name=name), input_shape)
+    return _layer(keras.layers.LeakyReLU, input_shape, negative_slope=alpha, name=name)
 
 
 def ELU(alpha: float = 1.0, input_shape: Shape = None, name: str | None = None) -> Any:
     """What is below zero, as `alpha` times (its exponential less 1)."""
-    return _noted(keras.layers.ELU(alpha, name=name), input_shape)
+    return _layer(keras.layers.ELU, input_shape, alpha, name=name)
 
 
 def GaussianNoise(sigma: float, input_shape: Shape = None, name: str | None = None) -> Any:
     """Normal noise while training."""
-    return _noted(keras.layers.GaussianNoise(sigma, name=name), input_shape)
+    return _layer(keras.layers.GaussianNoise, input_shape, sigma, name=name)
 
 
 def merge(inputs: Sequence[Any], mode: str = "sum", concat_axis: int = -1, name: str | None = None) -> Any:
@@ -443,7 +455,10 @@ def noted_shape(layer: Any) -> tuple[int | None, ...] | None:
     return getattr(layer, "zoo_input_shape", None)
 
 
-def _noted(layer: Any, input_shape: Shape) -> Any:
+def _layer(kind: Any, input_shape: Shape, *arguments: Any, **named: Any) -> Any:
+    # Some layers make variables, for random numbers, when they are made.
+    with tensorflow_2():
+        layer = kind(*arguments, **named)
     if input_shape is not None:
         layer.zoo_input_shape = _shape(input_shape)
     return layer
@@ -465,19 +480,15 @@ def _initializer(name: Any) -> Any:
 
 def _pooling(
     kind: Any,
+    input_shape: Shape,
     size: Sequence[int],
     strides: Sequence[int] | None,
     border_mode: str,
     ordering: str,
     name: str | None,
 ) -> Any:
-    return kind(
-        tuple(size),
-        None if strides is None else tuple(strides),
-        border_mode,
-        data_format=_ordering(ordering),
-        name=name,
-    )
+    strides = None if strides is None else tuple(strides)
+    return _layer(kind, input_shape, tuple(size), strides, border_mode, data_format=_ordering(ordering), name=name)
 
 
 def _merging(mode: str, concat_axis: int, name: str | None) -> Any:

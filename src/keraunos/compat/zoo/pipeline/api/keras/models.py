@@ -18,6 +18,7 @@ from keraunos.compat.zoo.bigdl.optim.summaries import Summary, TrainSummary, Val
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks, Records
+from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2, tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns
@@ -32,6 +33,7 @@ from keraunos.parameters import Layout, Vector
 use_backend("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
+import tensorflow as tf  # noqa: E402 - the same
 
 from keraunos.compat.zoo.pipeline.api.keras.layers import noted_shape  # noqa: E402 - the same
 
@@ -49,6 +51,7 @@ class KerasNet:
         self._checkpoint: tuple[Path, bool] | None = None
         self._state = TrainingState()
 
+    @in_tensorflow_2
     def __call__(self, inputs: Any) -> Any:
         """The model as a layer of another."""
         return self.model(inputs)
@@ -58,6 +61,7 @@ class KerasNet:
         """The Keras layers."""
         return list(self.model.layers)
 
+    @in_tensorflow_2
     def compile(self, optimizer: Any, loss: Any, metrics: Sequence[Any] | None = None) -> None:
         """Say how to train.
 
@@ -70,6 +74,7 @@ class KerasNet:
         # The servers step by the optim method; Keras wants an optimizer to call the model compiled.
         self.model.compile("sgd", loss, metrics=[training.metric_of(each) for each in metrics or ()])
 
+    @in_tensorflow_2
     def fit(
         self,
         x: Any,
@@ -114,6 +119,7 @@ class KerasNet:
         self.model.set_weights(from_archive(result.archive).get_weights())
         self._state = hooks.state
 
+    @in_tensorflow_2
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> list[float]:
         """The loss, then the metrics, over records, which are brought to the driver."""
         self._compiled()
@@ -121,6 +127,7 @@ class KerasNet:
         found = _measured(self.model, columns, batch_size)
         return [found.pop("loss"), *found.values()]
 
+    @in_tensorflow_2
     def predict(self, x: Any, batch_per_thread: int = 128, distributed: bool = True) -> Any:
         """The outputs for each record: an RDD in the order of the records, or an array with `distributed=False`."""
         records = Records(x, None)
@@ -143,6 +150,7 @@ class KerasNet:
             return np.argmax(predicted, axis=-1) + first
         return predicted.map(lambda each: int(np.argmax(each)) + first)
 
+    @in_tensorflow_2
     def forward(self, x: Any) -> Any:
         """The outputs for a batch, as when predicting."""
         return self.model.predict_on_batch(x)
@@ -176,18 +184,22 @@ class KerasNet:
         """Clip no more."""
         self._clipping = Clipping()
 
+    @in_tensorflow_2
     def get_weights(self) -> list[Array]:
         """The values of all variables."""
         return list(self.model.get_weights())
 
+    @in_tensorflow_2
     def set_weights(self, weights: Sequence[Array]) -> None:
         """Set the values of all variables."""
         self.model.set_weights(weights)
 
+    @in_tensorflow_2
     def summary(self) -> None:
         """Print the layers."""
         self.model.summary()
 
+    @in_tensorflow_2
     def save(self, path: str, over_write: bool = False) -> None:
         """Write the model as a `.keras` file."""
         if Path(path).exists() and not over_write:
@@ -195,6 +207,7 @@ class KerasNet:
         Path(path).write_bytes(to_archive(self.model))
 
     @staticmethod
+    @in_tensorflow_2
     def load(path: str) -> KerasNet:
         """The model that `save` wrote."""
         model = from_archive(Path(path).read_bytes())
@@ -245,10 +258,12 @@ class Sequential(KerasNet):
 
     def __init__(self, layers: Sequence[Any] = (), name: str | None = None) -> None:
         super().__init__()
-        self.model = keras.Sequential(name=name)
+        with tensorflow_2():
+            self.model = keras.Sequential(name=name)
         for layer in layers:
             self.add(layer)
 
+    @in_tensorflow_2
     def add(self, layer: Any) -> Self:
         """Put a layer, or a whole model, behind the others."""
         inner = layer.model if isinstance(layer, KerasNet) else layer
@@ -268,6 +283,11 @@ class Model(KerasNet):
 
     def __init__(self, input: Any, output: Any, name: str | None = None) -> None:  # noqa: A002 - Keras 1's name
         super().__init__()
+        if not tf.compat.v1.executing_eagerly_outside_functions():
+            raise ModelError(
+                "A Model must be built in a program that runs TensorFlow 2. Received: one in which "
+                "disable_v2_behavior() was called. Use a Sequential."
+            )
         self.model = keras.Model(input, output, name=name)
 
 

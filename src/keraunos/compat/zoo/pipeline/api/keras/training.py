@@ -6,7 +6,7 @@ Records are rows of arrays, or an RDD of `Sample`s or of lists of arrays, inputs
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim import methods
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, combined_rule
 from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod
-from keraunos.compat.zoo.bigdl.util.common import Sample
+from keraunos.compat.zoo.sample_records import rows_of, spread_arrays, spread_records
 from keraunos.compat.zoo.tfpark.training_hooks import TrainingHooks
 from keraunos.data.records import arrow_columns
 from keraunos.errors import DataError, JobError, one_of
@@ -76,15 +76,9 @@ class Records:
     def spread(self, entries: int) -> Any:
         """The records as an RDD of lists of so many arrays."""
         if self.rdd is not None:
-            return self.rdd.mapPartitions(functools.partial(plain_records, entries), preservesPartitioning=True)
-        from pyspark import SparkContext
-
+            return spread_records(self.rdd, entries)
         self._check(entries)
-        context = SparkContext.getOrCreate()
-        count = max(1, min(len(self.arrays[0]), context.defaultParallelism))
-        bounds = [len(self.arrays[0]) * i // count for i in range(count + 1)]
-        portions = [[each[bounds[i] : bounds[i + 1]] for each in self.arrays] for i in range(count)]
-        return context.parallelize(portions, count).flatMap(rows_of)
+        return spread_arrays(self.arrays[:entries])
 
     def table(self, names: Sequence[str]) -> Any:
         """The records, brought to the driver, as one Arrow table."""
@@ -95,7 +89,7 @@ class Records:
         """The records, brought to the driver, as one array an entry."""
         if self.rdd is None:
             self._check(entries)
-            return self.arrays
+            return self.arrays[:entries]
         records = self.spread(entries).collect()
         if not records:
             raise DataError("The RDD must have at least one record. Received: none.")
@@ -106,22 +100,6 @@ class Records:
             raise DataError(
                 f"Records must have {entries} arrays, inputs and labels. Received: {len(self.arrays)}. Give `y` too."
             )
-
-
-def plain_records(entries: int, records: Iterator[Any]) -> Iterator[list[Any]]:
-    """The first so many entries of each record, as lists. Runs on executors."""
-    for record in records:
-        given = record.arrays() if isinstance(record, Sample) else record
-        if not isinstance(given, (list, tuple)):
-            given = [given]
-        if len(given) < entries:
-            raise DataError(f"A record must have {entries} arrays, inputs and labels. Received: {len(given)}.")
-        yield list(given[:entries])
-
-
-def rows_of(portion: Sequence[Array]) -> Iterator[list[Any]]:
-    """The rows of arrays as records."""
-    return (list(row) for row in zip(*portion, strict=False))
 
 
 def method_of(optimizer: Any) -> OptimMethod:
