@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from keraunos.errors import JobError, ModelError
+from keraunos.errors import ClusterError, JobError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
@@ -21,13 +21,15 @@ from keraunos.learners.graph_source import graph_source
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
-# What the builder of the model source calls the arguments of `run`.
+# What the engine calls the arguments of `SparkSession` and `run`.
 _ARGUMENTS = {
     "inputs`, `targets` or `feeds": "feed_name_list` or `feed_dict",
     "inputs` and `targets": "feed_name_list",
     "train_op": "fetches",
     "variables": "param_list",
     "feeds": "feed_dict",
+    "ports": "server_port",
+    "host": "server_host",
 }
 
 
@@ -73,6 +75,18 @@ class FedGraph:
 
     source: ModelSource
     slots: tuple[Slot, ...]
+
+
+@contextmanager
+def words_of_the_caller() -> Iterator[None]:
+    """Errors of the engine name the arguments that were given here."""
+    try:
+        yield
+    except (JobError, ClusterError) as error:
+        text = re.sub(r"`inputs\[.*?\]`", "`feed_name_list`", str(error))
+        for theirs, ours in _ARGUMENTS.items():
+            text = text.replace(f"`{theirs}`", f"`{ours}`")
+        raise type(error)(text) from error
 
 
 def check_session(session: Any, *, target: str, graph: Any, config: Any) -> None:
@@ -139,7 +153,7 @@ def fed_graph(
     fetched = list(_flat(fetches))
     if not fetched:
         raise JobError(f"`fetches` must hold an operation that trains. Received: {fetches!r}.")
-    with _in_the_words_of_the_caller():
+    with words_of_the_caller():
         source = graph_source(
             session,
             inputs=dict(zip(feeds, names, strict=True)),
@@ -168,18 +182,6 @@ def job_of(
         workers=workers,
         ports=options.ports,
     )
-
-
-@contextmanager
-def _in_the_words_of_the_caller() -> Iterator[None]:
-    """Errors of the graph name the arguments of `run`."""
-    try:
-        yield
-    except ModelError as error:
-        text = re.sub(r"`inputs\[.*?\]`", "`feed_name_list`", str(error))
-        for theirs, ours in _ARGUMENTS.items():
-            text = text.replace(f"`{theirs}`", f"`{ours}`")
-        raise ModelError(text) from error
 
 
 def _listed(argument: str, value: Any, what: str) -> list[Any]:

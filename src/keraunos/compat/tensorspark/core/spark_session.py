@@ -111,7 +111,7 @@ class SparkSession:
                 shuffle=bool(shuffle_within_partition),
                 seed=self._runs,
             )
-            with self._described():
+            with self._described(), translate.words_of_the_caller():
                 result = launch.fit(job, feed_rdd, host=self._options.host)
         values_into_session(self._session, result.archive)
         self._history = result.history
