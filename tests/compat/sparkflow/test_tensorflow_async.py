@@ -47,12 +47,6 @@ def predicted(model, frame, column="predicted"):
     return [row[column] for row in model.transform(frame).collect()]
 
 
-def numbers(graph_model, frame, **params):
-    """Predictions for a graph in which nothing was trained."""
-    model = SparkAsyncDLModel(modelJson=graph_model, inputCol="features", tfInput="x:0", tfOutput="out:0", **params)
-    return np.array(predicted(model, frame))
-
-
 @pytest.mark.parametrize(
     "params",
     [
@@ -91,13 +85,16 @@ def test_turns_carry_on_the_weights_and_what_the_optimizer_remembers(frame, capf
             partitionShuffles=turns,
             verbose=1,
         )
-        fitted[turns] = json.loads(estimator.fit(frame).getModelWeights())[0]
+        model = estimator.fit(frame)
+        fitted[turns] = json.loads(model.getModelWeights())[0]
     # After t steps with a gradient of 1: -rate t / sqrt(0.1 + t).
     assert fitted[1] == pytest.approx(-0.5 * 2 / np.sqrt(2.1), rel=1e-5)
     assert fitted[3] == pytest.approx(-0.5 * 6 / np.sqrt(6.1), rel=1e-5)
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Partition Id: 0, Iteration: ")]
     assert [line.split(",")[1] for line in lines] == [" Iteration: 0", " Iteration: 1"] * 4
     assert lines[0].endswith("Loss: 0.000000")
+    with pytest.raises(ModelError, match=r"`tfOutput` must name a tensor of the graph. Received: 'out/Sigmoid:0'"):
+        model.transform(frame)
 
 
 def test_every_turn_deals_the_rows_out_anew_and_loses_none(frame, graph):

@@ -43,10 +43,8 @@ def imported(text: str) -> Any:
 
 def tensor(graph: Any, name: str | None, parameter: str) -> Any:
     """The tensor that a Param names."""
-    try:
-        return graph.get_tensor_by_name(name or "")
-    except (KeyError, ValueError):
-        pass
+    if name and has_tensor(graph, name):
+        return graph.get_tensor_by_name(name)
     operations = [each.name for each in graph.get_operations()]
     placeholders = [each.outputs[0].name for each in graph.get_operations() if each.type in PLACEHOLDERS]
     close = difflib.get_close_matches((name or "").partition(":")[0], operations, n=1)
@@ -55,6 +53,15 @@ def tensor(graph: Any, name: str | None, parameter: str) -> Any:
         f"`{parameter}` must name a tensor of the graph. Received: {name!r}, which is not in it.{hint} "
         f"Its placeholders are {', '.join(map(repr, placeholders)) or 'none'}."
     )
+
+
+def has_tensor(graph: Any, name: str) -> bool:
+    """Whether the graph has a tensor of that name."""
+    try:
+        graph.get_tensor_by_name(name)
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 def loss_of(graph: Any) -> Any:

@@ -12,6 +12,8 @@ from keraunos.errors import JobError
 from keraunos.ml import conversion
 from keraunos.ml.params import Settings, param
 
+DEFAULT_OUTPUT = "out/Sigmoid:0"
+
 
 def tensor_name(name: str) -> conversion.Converter:
     """The name of a tensor; that of an operation stands for its first output."""
@@ -116,7 +118,7 @@ class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark 
         "tensorflowGraph": "",
         "tfInput": "x:0",
         "tfLabel": None,
-        "tfOutput": "out/Sigmoid:0",
+        "tfOutput": DEFAULT_OUTPUT,
         "tfOptimizer": "adam",
         "tfLearningRate": 0.01,
         "iters": 1000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from keraunos.compat.sparkflow import metagraph
 from keraunos.compat.sparkflow.graph_model import GraphModel, port_of
 from keraunos.compat.sparkflow.losses import IterationLosses, LossCallback
+from keraunos.compat.sparkflow.params import DEFAULT_OUTPUT
 from keraunos.compat.sparkflow.translate import Training, job_of
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
@@ -17,6 +19,8 @@ from keraunos.launch.follow import RuleMemory
 from keraunos.learners.graph_archive import GraphArchive, Value
 from keraunos.learners.graph_source import graph_source
 from keraunos.ml.signature import Port
+
+logger = logging.getLogger(__name__)
 
 # Gives the rows of a turn; those of the first are as they come, those of later ones dealt out anew.
 Rows = Callable[[int], Any]
@@ -45,7 +49,7 @@ def prepare(training: Training) -> Prepared:
     graph = metagraph.imported(training.graph)
     features = metagraph.tensor(graph, training.tf_input, "tfInput")
     labels = None if training.tf_label is None else metagraph.tensor(graph, training.tf_label, "tfLabel")
-    output = None if training.tf_output is None else metagraph.tensor(graph, training.tf_output, "tfOutput")
+    output = _output(graph, training.tf_output)
     if training.tf_dropout is not None:
         metagraph.tensor(graph, training.tf_dropout, "tfDropout")
     loss = metagraph.loss_of(graph)
@@ -90,3 +94,14 @@ def train(
 def trained(training: Training, prepared: Prepared, archive: bytes) -> GraphModel:
     """The graph with the values that training led to, and with what it began with where nothing was trained."""
     return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())
+
+
+def _output(graph: Any, name: str | None) -> Any:
+    """The tensor that will predict; a graph may lack the default one, since it can be named later."""
+    if name == DEFAULT_OUTPUT and not metagraph.has_tensor(graph, name):
+        logger.warning(
+            "The graph has no %r, which is the default of tfOutput. Name the tensor that predicts before `transform`.",
+            name,
+        )
+        return None
+    return None if name is None else metagraph.tensor(graph, name, "tfOutput")
