@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keraunos.batch import Batch, BatchSpec
 from keraunos.errors import DataError, ModelError
+from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners.graph_home import GraphHome
 from keraunos.learners.graph_network import session_config
 from keraunos.learners.graph_source import graph_source
@@ -244,6 +249,35 @@ def test_a_train_op_that_needs_the_batch_to_apply_is_refused():
         step = optimizer.apply_gradients(list(zip(model.gradients, model.variables, strict=True)))
     with pytest.raises(ModelError, match="without a batch.*does not for 'first/kernel'"):
         learner_of(model.source(train_op=step), rows(4))
+
+
+def test_a_graph_of_a_tensorflow_1_program_trains_where_nothing_is_switched_off(tmp_path):
+    program = Path(__file__).with_name("tensorflow1_program.py")
+    subprocess.run([sys.executable, program, tmp_path / "told.npz"], check=True, capture_output=True, timeout=280)
+    told = np.load(tmp_path / "told.npz")
+    batch = Batch(told["x"], told["y"], None, 6)
+    assert tf.executing_eagerly()
+    sharing = learner_of(ModelSource(told["loss_only"].tobytes(), "tensorflow", format=GRAPH), batch)
+    assert_close(sharing.gradient(batch).values[: told["gradient"].size] / 6, told["gradient"])
+    stepping = learner_of(ModelSource(told["stepping"].tobytes(), "tensorflow", format=GRAPH), batch)
+    for _ in told["losses"]:
+        stepping.step(batch)
+    np.testing.assert_allclose(stepping.take_losses()[:, 0], told["losses"], rtol=1e-4)
+    assert_close(stepping.read(), told["parameters"], limit=1e-4)
+    np.testing.assert_allclose(stepping.predict(batch.inputs), told["out"], rtol=1e-3, atol=1e-5)
+
+
+def test_a_variable_in_parts_is_exchanged_in_parts():
+    graph = tf.Graph()
+    with graph.as_default():
+        x = v1.placeholder(tf.float32, [None, 4], name="x")
+        parts = v1.get_variable("w", [4, 1], partitioner=v1.fixed_size_partitioner(2))
+        loss = tf.reduce_mean(tf.matmul(x, tf.convert_to_tensor(parts)))
+    batch = Batch(np.arange(8, dtype="float32").reshape(2, 4), None, None, 2)
+    for variables in (None, [parts]):
+        learner = learner_of(graph_source(graph, inputs={"x": x}, loss=loss, variables=variables), batch)
+        assert learner.layout.names == ("w/part_0", "w/part_1")
+        np.testing.assert_allclose(learner.gradient(batch).values / 2, [2, 3, 4, 5])
 
 
 def test_lookup_tables_are_filled():
