@@ -6,23 +6,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
     from keraunos.compat.zoo.tfpark.zoo_optimizer import ZooOptimizer
 
 _HOMES = {
-    "TFDataset": "tf_dataset",
-    "TFOptimizer": "tf_optimizer",
-    "TFPredictor": "tf_predictor",
-    "ZooOptimizer": "zoo_optimizer",
+    "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
+    "TFNet": "keraunos.compat.zoo.tfnet",
+    "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
+    "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
+    "ZooOptimizer": "keraunos.compat.zoo.tfpark.zoo_optimizer",
 }
 
-__all__ = ["TFDataset", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
+__all__ = ["TFDataset", "TFNet", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
 
 
 def __getattr__(name: str) -> Any:
     # Executors import modules below this package, and need neither Spark's driver side nor TensorFlow for that.
     if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

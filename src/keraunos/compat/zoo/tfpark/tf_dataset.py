@@ -13,10 +13,11 @@ from typing import Any, NoReturn
 from pyspark import SparkContext
 
 from keraunos.compat.zoo.common.nncontext import init_nncontext
+from keraunos.compat.zoo.tfpark.descriptions import described, listed, named_pair
 from keraunos.compat.zoo.tfpark.frame_columns import column_metas
 from keraunos.compat.zoo.tfpark.placeholders import placeholders_for
 from keraunos.compat.zoo.tfpark.row_sources import ArrayRows, FrameRows, RddRows, RowSource, array_structure
-from keraunos.compat.zoo.tfpark.structure import TensorMeta, flatten, named, pack, with_unique_names
+from keraunos.compat.zoo.tfpark.structure import STRING, TensorMeta, flatten, pack, with_unique_names
 from keraunos.compat.zoo.tfpark.tf_data_rows import TfDataRows
 from keraunos.compat.zoo.tfpark.tfrecord_rows import TfRecordRows
 from keraunos.errors import JobError
@@ -95,11 +96,11 @@ class TFDataset:
                     "`features` and `labels` must not be given with `names`, `shapes` and `types`, which describe "
                     f"records that are plain lists. Received: names={names!r}, shapes={shapes!r}, types={types!r}."
                 )
-            structure: Any = _described(features, labels)
+            structure: Any = described(features, labels)
         else:
             if labels is not None:
                 raise JobError(f"`labels` must come with `features`. Received: labels={labels!r} alone.")
-            structure = _listed(names, shapes, types)
+            structure = listed(names, shapes, types)
         return cls(
             RddRows(rdd, structure),
             structure,
@@ -127,14 +128,14 @@ class TFDataset:
         """The rows of arrays: one, or a nest of them, such as (features, labels)."""
         context = _context()
         structure, arrays = array_structure(tensors, "tensors")
-        structure = _named_pair(structure)
+        structure = named_pair(structure)
         validation = None
         if val_tensors is not None:
             other, val_arrays = array_structure(val_tensors, "val_tensors")
-            if _named_pair(other) != structure:
+            if named_pair(other) != structure:
                 raise JobError(
                     f"`val_tensors` must have the structure, types and shapes of `tensors`. Expected: {structure!r}. "
-                    f"Received: {_named_pair(other)!r}."
+                    f"Received: {named_pair(other)!r}."
                 )
             validation = ArrayRows(context, val_arrays)
         return cls(
@@ -277,11 +278,11 @@ class TFDataset:
             "threads": (inter_threads, intra_threads),
         }
         rows = TfDataRows(context, dataset, **options)
-        structure = _named_pair(rows.structure)
+        structure = named_pair(rows.structure)
         validation = None
         if validation_dataset is not None:
             validation = TfDataRows(context, validation_dataset, argument="validation_dataset", **options)
-            if _named_pair(validation.structure) != structure:
+            if named_pair(validation.structure) != structure:
                 raise JobError(
                     "`validation_dataset` must have elements of the same structure. Expected: "
                     f"{rows.structure!r}. Received: {validation.structure!r}."
@@ -377,16 +378,33 @@ class TFDataset:
             return self.batch_per_thread if self.batch_per_thread > 0 else -(-self.batch_size // self.workers)
         return _PREDICTED_TOGETHER if all(meta.fixed for meta in self.metas) else 1
 
+    def features_and_labels(self, inputs: int) -> tuple[Any, Any]:
+        """The structures of what a model with so many inputs takes, and of what it learns."""
+        structure = self.tensor_structure
+        if self.has_labels:
+            return structure[0], structure[1]
+        if isinstance(structure, tuple) and len(structure) == 1:
+            return structure[0], []
+        if isinstance(structure, Mapping):
+            return structure, []
+        return self.metas[:inputs], self.metas[inputs:]
+
     def get_num_partitions(self) -> int:
         """How many partitions the training has."""
         return self.workers
 
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What fills each of the tensors."""
+        columns = self.row_source.columns() or tuple(self.input_names)
+        return tuple(
+            Slot(meta.name, (column,), shape=meta.shape, kind="bytes" if meta.dtype == STRING else "number")
+            for meta, column in zip(self.metas, columns, strict=True)
+        )
+
     def columns(self) -> Columns:
         """What fills the graph's inputs: all tensors, or features and labels apart where records are such pairs."""
-        columns = self.row_source.columns() or tuple(self.input_names)
-        slots = tuple(
-            Slot(meta.name, (column,), shape=meta.shape) for meta, column in zip(self.metas, columns, strict=True)
-        )
+        slots = self.slots
         features = len(flatten(self.tensor_structure[0])) if self.has_labels else len(slots)
         return Columns(features=slots[:features], labels=slots[features:])
 
@@ -433,49 +451,6 @@ def _memory_budget(memory_type: Any) -> int | None:
         f"'DISK_AND_DRAM' (in mapped files from the start). Received: {memory_type!r}. For persistent memory, mount it "
         "and let spark.local.dir point there, with 'DISK_1'."
     )
-
-
-def _listed(names: Any, shapes: Any, types: Any) -> list[TensorMeta]:
-    """The tensors of records that are plain lists."""
-    names = ["features", "labels"] if names is None else list(names)
-    shapes = [None] * len(names) if shapes is None else list(shapes)
-    types = ["float32"] * len(names) if types is None else list(types)
-    if not names or not len(names) == len(shapes) == len(types) or len(set(names)) != len(names):
-        raise JobError(
-            "`names`, `shapes` and `types` must have one entry for each tensor, and names must differ. Received: "
-            f"names={names!r}, shapes={shapes!r}, types={types!r}."
-        )
-    return [TensorMeta.of(dtype, shape, str(name)) for name, shape, dtype in zip(names, shapes, types, strict=True)]
-
-
-def _described(features: Any, labels: Any) -> tuple[Any, ...]:
-    """The structure of records that are (features, labels), or features alone."""
-    parts = [named(_leaves(features, "features"), "features")]
-    if labels is not None:
-        parts.append(named(_leaves(labels, "labels"), "labels"))
-    return tuple(parts)
-
-
-def _leaves(description: Any, argument: str) -> Any:
-    if isinstance(description, TensorMeta):
-        return description
-    if isinstance(description, Mapping):
-        return {key: _leaves(each, argument) for key, each in description.items()}
-    if isinstance(description, tuple) and len(description) == 2 and not isinstance(description[0], (tuple, list, dict)):
-        return TensorMeta.of(description[0], description[1], argument)
-    if isinstance(description, (list, tuple)) and description:
-        return type(description)(_leaves(each, argument) for each in description)
-    raise JobError(
-        f"`{argument}` must be (type, shape), as in (tf.float32, [28, 28, 1]), or a list or dict of such. Received: "
-        f"{description!r}."
-    )
-
-
-def _named_pair(structure: Any) -> Any:
-    """Names for the leaves of a nest that has none; the parts of a pair are features and labels."""
-    if isinstance(structure, tuple) and len(structure) == 2:
-        return with_unique_names((named(structure[0], "features"), named(structure[1], "labels")))
-    return with_unique_names(named(structure, "features"))
 
 
 def _refused(name: str, what: str, instead: str) -> JobError:

@@ -15,8 +15,11 @@ from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower, c
 from keraunos.compat.zoo.bigdl.optim.summaries import TrainSummary, ValidationSummary
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState, trigger_named
 from keraunos.compat.zoo.tfpark.checkpoints import read_checkpoint, save_checkpoint
+from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
-from keraunos.compat.zoo.tfpark.trained_graph import Measured, TrainedGraph, found_graph
+from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained_graph import Measured, found_graph
+from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
 from keraunos.compat.zoo.tfpark.zoo_optimizer import gradients_of
 from keraunos.errors import JobError, ModelError
@@ -159,14 +162,51 @@ class TFOptimizer:
         return cls._of(graph, None, model_dir)
 
     @classmethod
-    def _of(cls, graph: TrainedGraph, optim_method: Any, model_dir: str | None) -> TFOptimizer:
+    def from_keras(
+        cls,
+        keras_model: Any,
+        dataset: TFDataset,
+        session_config: Any = None,
+        model_dir: str | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        optimizer: Any = None,
+    ) -> TFOptimizer:
+        """An optimizer of a compiled Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3.
+
+        Args:
+            keras_model: the model, which has the trained weights after `optimize`.
+            dataset: records of (features, labels).
+            session_config: must be left out: Keras has its own session.
+            model_dir: where checkpoints are written; any Hadoop path.
+            metrics: scalars by name, means over a batch's rows, in place of the compiled metrics; for Keras 2 only.
+            optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
+        """
+        if session_config is not None:
+            raise JobError(
+                "`session_config` must be left out: Keras has a session of its own. Received: "
+                f"{session_config!r}. Give it to Keras with tf.keras.backend.set_session before the model is made."
+            )
+        trained: Trained
+        if is_in_graph(keras_model):
+            trained = trained_keras_graph(keras_model, dataset, own_optimizer=optimizer is None, metrics=metrics)
+        else:
+            if metrics is not None:
+                raise JobError(
+                    "`metrics` must be left out for a Keras 3 model. Received: "
+                    f"{metrics!r}. Give them to model.compile(metrics=…)."
+                )
+            trained = TrainedKeras(keras_model, dataset, applies_itself=optimizer is None)
+        return cls._of(trained, optimizer, model_dir)
+
+    @classmethod
+    def _of(cls, graph: Trained, optim_method: Any, model_dir: str | None) -> TFOptimizer:
         made = cls.__new__(cls)
         made._set_up(graph, optim_method, model_dir)
         return made
 
-    def _set_up(self, graph: TrainedGraph, optim_method: Any, model_dir: str | None) -> None:
+    def _set_up(self, graph: Trained, optim_method: Any, model_dir: str | None) -> None:
         self._graph = graph
-        self._method = _checked_method(optim_method) if graph.train_op is None else None
+        self._method = None if graph.applies_itself else _checked_method(optim_method)
         self._model_dir = model_dir
         self._clip_norm: float | None = None
         self._clip_constant: tuple[float, float] | None = None
@@ -264,7 +304,7 @@ class TFOptimizer:
         dataset = self._graph.dataset
         return TrainingJob(
             model=source,
-            columns=dataset.columns(),
+            columns=self._graph.columns(),
             schedule=Schedule(
                 **plan.schedule(self._state),
                 batch_total=dataset.batch_size,
@@ -292,12 +332,12 @@ class TFOptimizer:
         """Bring the rows to validate on to the driver, where the session measures them."""
         graph = self._graph
         rows = graph.dataset.validation_source
-        if graph.measured.methods and rows is None:
+        if graph.must_validate and rows is None:
             raise JobError(
                 "`val_method` must come with rows to validate on. Received: a dataset without any. Give `val_rdd`, "
                 "`val_tensors`, `validation_df` or the like when the dataset is made."
             )
-        if rows is None or not graph.measured:
+        if rows is None or not graph.measures:
             if plan.end.needs().score:
                 raise JobError(
                     f"An end by score must come with a validation. Received: {plan.end!r}, and nothing to validate. "

@@ -1,17 +1,21 @@
-"""Analytics Zoo's `TFPredictor`: the outputs of a graph for every record of a dataset. Runs on the driver."""
+"""Analytics Zoo's `TFPredictor`: the outputs of a model for every record of a dataset. Runs on the driver."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark import RDD
 
+from keraunos.compat.zoo.tfpark.keras_graphs import fed_features, is_in_graph, session_of
 from keraunos.compat.zoo.tfpark.placeholders import dataset_of, placeholders_of, slots_in
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.trained_graph import paired
+from keraunos.compat.zoo.tfpark.trained_keras import feature_slots, source_of
 from keraunos.errors import JobError, ModelError
-from keraunos.job.columns import Columns
+from keraunos.job.columns import Columns, Slot
+from keraunos.job.training_job import ModelSource
 from keraunos.launch.predict import predict_rdd
 
 
@@ -31,48 +35,65 @@ class TFPredictor:
             raise ModelError(f"`outputs` must be tensors of a TensorFlow graph. Received: {outputs!r}.")
         if inputs is not None and dataset is None:
             raise JobError("`inputs` must come with `dataset`, which feeds them. Received: no dataset.")
-        self._session = sess
-        self._outputs = tensors
-        if inputs is None:
-            self._dataset = dataset_of(tensors, "The outputs")
-            if dataset is not None and dataset is not self._dataset:
-                raise JobError("`dataset` must be the one that the outputs depend on. Received: another one.")
-            self._fed = slots_in(tensors[0].graph, self._dataset)
-        else:
-            assert dataset is not None
-            self._dataset, self._fed = dataset, paired(inputs, dataset)
+        if inputs is not None and dataset is not None:
+            self._serve_graph(sess, tensors, dataset, paired(inputs, dataset))
+            return
+        found = dataset_of(tensors, "The outputs")
+        if dataset is not None and dataset is not found:
+            raise JobError("`dataset` must be the one that the outputs depend on. Received: another one.")
+        self._serve_graph(sess, tensors, found, slots_in(tensors[0].graph, found))
 
     @classmethod
     def from_outputs(cls, sess: Any, outputs: Any) -> TFPredictor:
         """A predictor of tensors that were built from a dataset's tensors."""
         return cls(sess, outputs)
 
+    @classmethod
+    def from_keras(cls, keras_model: Any, dataset: TFDataset) -> TFPredictor:
+        """A predictor of a Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3."""
+        made = cls.__new__(cls)
+        if is_in_graph(keras_model):
+            fed = fed_features(keras_model, dataset)
+            made._serve_graph(session_of(keras_model), list(keras_model.outputs), dataset, fed)
+        else:
+            made._serve(dataset, feature_slots(keras_model, dataset), lambda: source_of(keras_model))
+        return made
+
     def predict(self) -> RDD[Any]:
-        """An RDD with what the graph gives for each record, in the records' order.
+        """An RDD with what the model gives for each record, in the records' order.
 
         Its elements are arrays, or lists of arrays where there are several outputs. Nothing is computed before it is
-        used, and then with the values that the session has now.
+        used, and then with the values that the model has now.
         """
-        from keraunos.learners.graph_source import graph_source
-
-        used = {placeholder.name for placeholder in placeholders_of(self._outputs)}
-        needed = {name: tensor for name, tensor in self._fed.items() if tensor.name in used}
-        named = {f"output_{at}": tensor for at, tensor in enumerate(self._outputs)}
-        source = graph_source(self._session, inputs=needed, outputs=named)
-        slots = (*self._dataset.columns().features, *self._dataset.columns().labels)
+        dataset = self._dataset
+        read = [slot.columns[0] for slot in self._slots]
+        # A record has an entry for each tensor; those that are not needed stand where nobody looks.
         columns = Columns(
-            # A record has an entry for each tensor; those that the outputs do not need stand where nobody looks.
-            features=tuple(slot for slot in slots if slot.name in needed),
-            labels=tuple(slot for slot in slots if slot.name not in needed),
+            features=self._slots, labels=tuple(slot for slot in dataset.slots if slot.columns[0] not in read)
         )
-        return predict_rdd(self._records(columns), source, columns, self._dataset.rows_predicted_together)
+        entries = [slot.columns[0] for slot in dataset.slots]
+        order = [entries.index(name) for name in columns.names]
+        records = dataset.row_source.records()
+        if order != sorted(order):
+            records = records.map(_Reordered(order))
+        return predict_rdd(records, self._source(), columns, dataset.rows_predicted_together)
 
-    def _records(self, columns: Columns) -> RDD[Any]:
-        """Flat records with the entries in the order of the columns."""
-        records = self._dataset.row_source.records()
-        given = self._dataset.input_names
-        order = [given.index(str(slot.name)) for slot in (*columns.features, *columns.labels)]
-        return records if order == sorted(order) else records.map(_Reordered(order))
+    def _serve(self, dataset: TFDataset, slots: Sequence[Slot], source: Callable[[], ModelSource]) -> None:
+        self._dataset = dataset
+        self._slots = tuple(slots)
+        self._source = source
+
+    def _serve_graph(self, session: Any, outputs: list[Any], dataset: TFDataset, fed: Mapping[str, Any]) -> None:
+        used = {placeholder.name for placeholder in placeholders_of(outputs)}
+        needed = {name: tensor for name, tensor in fed.items() if tensor.name in used}
+        named = {f"output_{at}": tensor for at, tensor in enumerate(outputs)}
+
+        def source() -> ModelSource:
+            from keraunos.learners.graph_source import graph_source
+
+            return graph_source(session, inputs=needed, outputs=named)
+
+        self._serve(dataset, [slot for slot in dataset.slots if slot.name in needed], source)
 
 
 class _Reordered:

@@ -14,6 +14,7 @@ from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of, slot
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.errors import JobError, ModelError
+from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.parameters import Layout, Vector
@@ -83,11 +84,30 @@ class TrainedGraph:
     train_op: Any = None
     gradients: Mapping[Any, Any] | None = None
 
+    @property
+    def applies_itself(self) -> bool:
+        """Whether its own `train_op` applies the gradient of all workers."""
+        return self.train_op is not None
+
+    @property
+    def measures(self) -> bool:
+        """Whether there is something to measure on rows."""
+        return bool(self.measured)
+
+    @property
+    def must_validate(self) -> bool:
+        """Whether a validation method was given."""
+        return bool(self.measured.methods)
+
+    def columns(self) -> Columns:
+        """What of a record feeds which placeholder."""
+        return self.dataset.columns()
+
     def source(self) -> ModelSource:
         """The graph with its present values, for the workers."""
         from keraunos.learners.graph_source import graph_source
 
-        labels = {slot.name for slot in self.dataset.columns().labels}
+        labels = {slot.name for slot in self.columns().labels}
         own = {} if self.gradients is None else self.gradients
         return graph_source(
             self.session,
@@ -118,12 +138,14 @@ class TrainedGraph:
 
     def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
         """What is measured on rows, one array a tensor of the dataset, with the values that the session has now."""
+        from keraunos.learners.graph_network import Port
+
         measured = self.measured
         states: dict[str, list[Any]] = {method.name: [] for method in measured.methods}
         sums = dict.fromkeys(measured.scalars, 0.0)
         counted = 0
         for batch, rows in self._batches(arrays):
-            feed = {self.fed[name]: array for name, array in batch.items()}
+            feed = {self.fed[name]: Port(self.fed[name]).fit(array) for name, array in batch.items()}
             feed |= {tensor: value for tensor, (_, value) in self.feeds.items()}
             found = self.session.run(measured.tensors, feed)
             if measured.methods:

@@ -121,11 +121,15 @@ class TrainingHooks(Hooks):
         for step in steps:
             last = step == lap.step
             total, counted = self._losses.get(step, (0.0, 0.0))
+            loss = total / counted if counted else None
+            if last and not self._losses:
+                # A learner that does not tell single steps tells the mean since the last meeting.
+                loss = lap.logs.get("loss")
             states.append(
                 TrainingState.after(
                     self._first.neval - 1 + step,
                     self._first.epoch - 1 + lap.epoch + (1 if last and lap.ends_epoch else 0),
-                    loss=total / counted if counted else None,
+                    loss=loss,
                     score=self.state.score,
                     epoch_finished=last and lap.ends_epoch,
                 )

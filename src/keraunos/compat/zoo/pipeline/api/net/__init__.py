@@ -1,4 +1,4 @@
-"""Analytics Zoo's `zoo.pipeline.api.net`: the names under which the 2018 API knew datasets. Runs on the driver."""
+"""Analytics Zoo's `zoo.pipeline.api.net`: datasets, optimizers, predictors, graphs as layers. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 
 _HOMES = {
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
+    "TFNet": "keraunos.compat.zoo.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
     "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
 }
 
-__all__ = ["TFDataset", "TFOptimizer", "TFPredictor"]
+__all__ = ["TFDataset", "TFNet", "TFOptimizer", "TFPredictor"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,54 @@
+"""What a `TFOptimizer` needs of whatever it trains: a graph, or a Keras model. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from keraunos.batch import Array
+from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+from keraunos.job.columns import Columns
+from keraunos.job.training_job import ModelSource
+from keraunos.parameters import Layout, Vector
+
+
+class Trained(Protocol):
+    """Something that can be trained on a dataset, and that takes the trained values."""
+
+    @property
+    def dataset(self) -> TFDataset:
+        """The records that are trained on."""
+
+    @property
+    def session(self) -> Any:
+        """The TensorFlow session that has the values, where there is one."""
+
+    @property
+    def applies_itself(self) -> bool:
+        """Whether its own optimizer applies the gradient of all workers."""
+
+    @property
+    def measures(self) -> bool:
+        """Whether there is something to measure on rows."""
+
+    @property
+    def must_validate(self) -> bool:
+        """Whether rows to validate on must be there."""
+
+    def columns(self) -> Columns:
+        """What of a record feeds what."""
+
+    def source(self) -> ModelSource:
+        """It, with its present values, for the workers."""
+
+    def layout(self, source: ModelSource) -> Layout:
+        """How the values of `source` lie in a vector."""
+
+    def take(self, archive: bytes) -> None:
+        """Take the values of an archive."""
+
+    def take_vector(self, source: ModelSource, vector: Vector) -> None:
+        """Take the values of a vector, which lie as in `source`."""
+
+    def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
+        """What is measured on rows, one array a tensor of the dataset, with the present values."""

@@ -1,0 +1,124 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keraunos.compat.zoo.bigdl.optim.optimizer import SGD, MaxEpoch, MaxIteration, TrainSummary
+from keraunos.compat.zoo.tfpark import TFDataset, TFOptimizer, TFPredictor
+from keraunos.errors import JobError, ModelError
+
+tf_keras = pytest.importorskip("tf_keras")
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+GENERATOR = np.random.default_rng(11)
+X = GENERATOR.normal(size=(48, 4)).astype(np.float32)
+CLASSES = (X[:, 0] + X[:, 1] > 0).astype(np.int32)
+
+
+def dataset(**options):
+    return TFDataset.from_ndarrays((X, CLASSES), **{"batch_size": 12, "val_tensors": (X[:9], CLASSES[:9])} | options)
+
+
+@pytest.fixture
+def graph(spark):
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def keras2(optimizer="sgd", *, metrics=("accuracy",)):
+    model = tf_keras.Sequential(
+        [
+            tf_keras.layers.Dense(6, activation="relu", input_shape=(4,)),
+            tf_keras.layers.BatchNormalization(momentum=0.5),
+            tf_keras.layers.Dropout(0.1),
+            tf_keras.layers.Dense(2, activation="softmax"),
+        ]
+    )
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=list(metrics))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:`Model.state_updates` will be removed:UserWarning")
+def test_a_keras_2_model_is_trained_by_its_own_optimizer(graph):
+    model = keras2(tf_keras.optimizers.legacy.Adam(0.05))
+    before = model.get_weights()
+    optimizer = TFOptimizer.from_keras(model, dataset())
+    optimizer.optimize(MaxEpoch(12))
+    after = model.get_weights()
+    assert all(not np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+    assert optimizer.scores["accuracy"] > 0.7
+    assert optimizer.history["loss"][-1] < optimizer.history["loss"][0]
+    loss, accuracy = model.evaluate(X[:9], CLASSES[:9], verbose=0)
+    assert optimizer.scores["loss"] == pytest.approx(loss, rel=1e-4)
+    assert optimizer.scores["accuracy"] == pytest.approx(accuracy, rel=1e-4)
+    predictions = TFPredictor.from_keras(model, dataset(batch_size=-1, val_tensors=None)).predict().collect()
+    np.testing.assert_allclose(np.stack(predictions), model.predict(X), rtol=1e-4, atol=1e-6)
+
+
+def test_an_optim_method_takes_the_place_of_keras_2s_optimizer(graph):
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1, use_bias=False, input_shape=(4,))])
+    model.compile("adam", "mse")
+    (first,) = model.get_weights()
+    data = TFDataset.from_ndarrays((X, X[:, :1]), batch_size=len(X))
+    TFOptimizer.from_keras(model, data, optimizer=SGD(0.1)).optimize(MaxIteration(1))
+    expected = first - 0.1 * 2 / len(X) * X.T @ (X @ first - X[:, :1])
+    np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_keras_2_models_that_cannot_be_trained_are_refused(graph):
+    uncompiled = tf_keras.Sequential([tf_keras.layers.Dense(2, input_shape=(4,))])
+    with pytest.raises(ModelError, match="must be compiled"):
+        TFOptimizer.from_keras(uncompiled, dataset())
+    with pytest.raises(ModelError, match="'auc' must be a mean over rows"):
+        TFOptimizer.from_keras(keras2(metrics=[tf_keras.metrics.AUC(name="auc")]), dataset())
+    with pytest.raises(ModelError, match="one tensor for each of"):
+        TFOptimizer.from_keras(keras2(), TFDataset.from_ndarrays(((X, X), CLASSES), batch_size=4))
+    with pytest.raises(JobError, match="set_session"):
+        TFOptimizer.from_keras(keras2(), dataset(), session_config=tf.compat.v1.ConfigProto())
+
+
+def test_a_keras_2_model_of_eager_mode_is_refused(spark):
+    with pytest.raises(ModelError, match="was made in eager mode"):
+        TFOptimizer.from_keras(keras2(), dataset())
+
+
+def keras3():
+    inputs = {name: keras.Input((2,), name=name) for name in ("left", "right")}
+    hidden = keras.layers.Dense(8, activation="relu")(keras.layers.Concatenate()(list(inputs.values())))
+    model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax")(hidden))
+    model.compile(keras.optimizers.Adam(0.05), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def halves(**options):
+    tensors = ({"left": X[:, :2], "right": X[:, 2:]}, CLASSES)
+    return TFDataset.from_ndarrays(tensors, **{"batch_size": 12, "val_tensors": tensors} | options)
+
+
+def test_a_keras_3_model_is_trained_and_asked(spark, tmp_path):
+    model = keras3()
+    optimizer = TFOptimizer.from_keras(model, halves(), model_dir=str(tmp_path / "checkpoints"))
+    summary = TrainSummary(str(tmp_path), "app")
+    optimizer.set_train_summary(summary)
+    optimizer.optimize(MaxEpoch(10))
+    assert optimizer.sess is None
+    assert optimizer.scores["accuracy"] > 0.8
+    assert len(summary.read_scalar("Loss")) == 10
+    predictions = np.stack(TFPredictor.from_keras(model, halves(batch_size=-1, val_tensors=None)).predict().collect())
+    np.testing.assert_allclose(predictions, model.predict({"left": X[:, :2], "right": X[:, 2:]}, verbose=0), rtol=1e-4)
+    trained = model.get_weights()
+    optimizer.load_checkpoint(str(tmp_path / "checkpoints"), 4)
+    assert not np.array_equal(model.get_weights()[0], trained[0])
+
+
+def test_an_optim_method_takes_the_place_of_keras_3s_optimizer(spark):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, use_bias=False)])
+    model.compile("adam", "mse")
+    (first,) = model.get_weights()
+    data = TFDataset.from_ndarrays((X, X[:, :1]), batch_size=len(X))
+    TFOptimizer.from_keras(model, data, optimizer=SGD(0.1)).optimize(MaxIteration(1))
+    expected = first - 0.1 * 2 / len(X) * X.T @ (X @ first - X[:, :1])
+    np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-4, atol=1e-6)
+    with pytest.raises(JobError, match="model.compile\\(metrics="):
+        TFOptimizer.from_keras(model, data, metrics={"a": 1})
