@@ -22,10 +22,10 @@ def through_json(plan):
     ("name", "send", "every", "meet", "rule", "factor"),
     [
         ("allreduce", "gradients", 1, "synchronous", "own", 1.0),
-        ("averaging", "updates", 50, "synchronous", "mean", 1.0),
-        ("downpour", "updates", 5, "asynchronous", "add", 0.25),
-        ("hogwild", "updates", 5, "hogwild", "add", 0.25),
-        ("bounded", "updates", 5, "bounded", "add", 0.25),
+        ("averaging", "updates", 50, "synchronous", "mean", 1.5),
+        ("downpour", "updates", 5, "asynchronous", "add", 0.375),
+        ("hogwild", "updates", 5, "hogwild", "add", 0.375),
+        ("bounded", "updates", 5, "bounded", "add", 0.375),
         ("elastic", "weights", 10, "asynchronous", "elastic", 1.0),
         ("diloco", "updates", 100, "synchronous", "sgd(learning_rate=0.7, momentum=0.6, nesterov=True)", 1.0),
     ],
@@ -97,9 +97,13 @@ def test_rules_are_read_as_they_are_written(text, name, options):
         (("gradients", 1, "synchronous", "sgd(gradient_accumulation_steps=2)"), r"`every` accumulates gradients"),
         (("gradients", 1, "synchronous", "sgd(loss_scale_factor=2.0)"), r"gradients arrive unscaled"),
         (("gradients", 1, "synchronous", 7), r"`rule` must be a rule's name.* Received: 7"),
-        (("updates", 5, "asynchronous", "add", None, 0), r"`scale` must be a number above 0"),
-        (("updates", 5, "asynchronous", "add", None, "rows"), r"`scale` must be one of 'workers', 'staleness'"),
-        (("updates", 5, "synchronous", "mean", None, 0.5), r"`scale` must be left out where workers meet synchron"),
+        (("updates", 5, "asynchronous", "add", None, 0), r"`scale` must be one of .* may also be a number above 0"),
+        (
+            ("updates", 5, "asynchronous", "add", None, "rows"),
+            r"`scale` must be one of 'workers', 'stretched', 'staleness'",
+        ),
+        (("weights", 5, "synchronous", "mean", None, 0.5), r"`scale` must be left out where workers meet synchron"),
+        (("updates", 5, "synchronous", "mean", None, "workers"), r"Only a mean of updates may be scaled, by a number"),
         (("weights", 5, "asynchronous", "elastic", None, 0.5), r"`scale` must be left out with the rule 'elastic'"),
         (("updates", 5, "synchronous", "mean", None, None, "int4"), r"`compression` must be one of 'bfloat16', 'int8'"),
     ],
@@ -125,10 +129,23 @@ def test_answers_refine_a_preset():
 
 
 @pytest.mark.parametrize(
-    ("scale", "factor"), [(None, 0.25), ("workers", 0.25), ("staleness", 0.2), (0.5, 0.5), (2, 2.0)]
+    ("scale", "factor"),
+    [(None, 0.25), ("workers", 0.25), ("stretched", 0.375), ("staleness", 0.2), (0.5, 0.5), (2, 2.0)],
 )
 def test_the_factor_on_a_contribution(scale, factor):
     assert ExchangePlan("updates", 5, "asynchronous", "add", scale=scale).factor(4, staleness=4) == factor
+
+
+@pytest.mark.parametrize(("workers", "stretch"), [(1, 1.0), (2, 2**0.5), (3, 1.5), (100, 1.5)])
+def test_workers_together_move_further_than_their_mean_by_a_limited_factor(workers, stretch):
+    assert ExchangePlan.named("averaging").factor(workers) == pytest.approx(stretch)
+    assert ExchangePlan.named("downpour").factor(workers) * workers == pytest.approx(stretch)
+
+
+def test_another_rule_in_a_preset_is_not_stretched():
+    assert ExchangePlan.named("averaging", rule="sgd(learning_rate=0.5)").scale is None
+    assert ExchangePlan.named("averaging", every=10).scale == "stretched"
+    assert ExchangePlan.named("averaging", scale=1).factor(4) == 1.0
 
 
 def test_gradients_may_be_accumulated_over_a_longer_round():

@@ -25,7 +25,11 @@ REFUSED_WHEN_SET = [
     ({"rule": "elastic(1.0)"}, PlanError, "`alpha` of the rule 'elastic' must lie between 0 and 1, exclusive"),
     ({"rule": "elastc(0.1)"}, PlanError, "Did you mean 'elastic'"),
     ({"rule": 7}, PlanError, "`rule` must be a rule's name.* or a Keras optimizer. Received: 7"),
-    ({"scale": 0}, PlanError, "`scale` must be a number above 0, 'workers' or 'staleness'. Received: 0"),
+    (
+        {"scale": 0},
+        PlanError,
+        "`scale` must be one of 'workers', 'stretched', 'staleness'. Received: 0.*a number above 0",
+    ),
     ({"scale": "worker"}, PlanError, "Did you mean 'workers'"),
     ({"compression": "zip"}, PlanError, "`compression` must be one of 'bfloat16', 'int8'. Received: 'zip'"),
     ({"servers": 0}, JobError, "`servers` must be 'driver', 'workers', or a number .* Received: 0"),

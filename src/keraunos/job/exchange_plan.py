@@ -6,6 +6,7 @@ new parameters? Every distributed training scheme here is one `ExchangePlan`; th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,8 +16,12 @@ from keraunos.job.rule_spec import RuleSpec, parse_call
 
 SENDS = ("gradients", "updates", "weights")
 MEETINGS = ("synchronous", "asynchronous", "hogwild", "bounded")
-SCALES = ("workers", "staleness")
+STRETCHED = "stretched"
+SCALES = ("workers", STRETCHED, "staleness")
 COMPRESSIONS = ("bfloat16", "int8")
+
+# A round in which every worker goes all the way to where its rows pull it would overshoot with 2 and never settle.
+_FURTHEST = 1.5
 
 
 @dataclass(frozen=True, init=False)
@@ -35,9 +40,11 @@ class ExchangePlan:
             or as a Keras optimizer.
         bound: how many rounds a worker may run ahead of the slowest, with `bounded`; 0 is lock-step.
         scale: the factor on each contribution of a plan that is not synchronous: a number, `"workers"` (one over
-            their number), `"staleness"` (one over 1 + the contributions of others that were applied since the
-            sender got its parameters), or `None` for the rule's own: `"workers"` for `add` and `delayed_nesterov`,
-            1 for the others. On an optimizer it is the learning rate that is scaled.
+            their number), `"stretched"` (so that the workers together move by more than their mean update: by its
+            square-root-of-workers-fold, at most 1.5-fold), `"staleness"` (one over 1 + the contributions of others
+            that were applied since the sender got its parameters), or `None` for the rule's own: `"workers"` for `add`
+            and `delayed_nesterov`, 1 for the others. On an optimizer it is the learning rate that is scaled. A mean of
+            updates may be stretched too, or be scaled by a number.
         compression: how vectors travel: `None` (as they are), `"bfloat16"` or `"int8"`.
     """
 
@@ -84,15 +91,16 @@ class ExchangePlan:
         scale: float | str | None = None,
         compression: str | None = None,
     ) -> ExchangePlan:
-        """The same plan with other answers; `None` leaves one as it is."""
+        """The same plan with other answers; `None` leaves one as it is. Another rule is not stretched."""
         kept = self.bound if meet is None or (meet == "bounded" and bound is None) else None
+        scaled = None if rule is not None and self.scale == STRETCHED else self.scale
         return ExchangePlan(
             send=self.send,
             every=self.every if every is None else every,
             meet=self.meet if meet is None else meet,
             rule=self.rule if rule is None else rule,
             bound=kept if bound is None else bound,
-            scale=self.scale if scale is None else scale,
+            scale=scaled if scale is None else scale,
             compression=self.compression if compression is None else compression,
         )
 
@@ -119,14 +127,15 @@ class ExchangePlan:
         return self.meet in {"asynchronous", "hogwild"} or (self.meet == "bounded" and bool(self.bound))
 
     def factor(self, workers: int, staleness: int = 0) -> float:
-        """The factor on one contribution; 1 under a synchronous plan, whose rule sees all of a round at once."""
+        """The factor on one contribution, or on the mean of a synchronous round to which `workers` have contributed."""
         scale = self.scale
-        if self.synchronous:
-            return 1.0
+        alone = 1.0 if self.synchronous else 1.0 / workers
         if scale is None:
-            scale = "workers" if self.rule.name in {"add", "delayed_nesterov"} else 1.0
+            return alone if self.rule.name in {"add", "delayed_nesterov"} else 1.0
+        if scale == STRETCHED:
+            return alone * min(math.sqrt(workers), _FURTHEST)
         if isinstance(scale, str):
-            return 1.0 / workers if scale == "workers" else 1.0 / (1 + staleness)
+            return alone if scale == "workers" else 1.0 / (1 + staleness)
         return float(scale)
 
     def to_json(self) -> dict[str, Any]:
@@ -220,16 +229,13 @@ def _check_scale(plan: ExchangePlan) -> None:
     scale = plan.scale
     if scale is None:
         return
-    if isinstance(scale, str) and scale not in SCALES:
+    number = isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0 < scale < float("inf")
+    if not number and scale not in SCALES:
         raise PlanError(one_of("scale", scale, SCALES) + " It may also be a number above 0.")
-    if not isinstance(scale, str) and (
-        isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale < float("inf")
-    ):
-        raise PlanError(f"`scale` must be a number above 0, 'workers' or 'staleness'. Received: {scale!r}.")
-    if plan.synchronous:
+    if plan.synchronous and ((plan.send, plan.rule.name) != ("updates", "mean") or scale in {"workers", "staleness"}):
         raise PlanError(
-            "`scale` must be left out where workers meet synchronously: the rule sees all of a round at once. "
-            f"Received: {scale!r}."
+            "`scale` must be left out where workers meet synchronously: the rule sees all of a round at once. Only a "
+            f"mean of updates may be scaled, by a number or {STRETCHED!r}. Received: {scale!r}."
         )
     if plan.rule.name in {"elastic", "moving_average"} and plan.rule.home is None:
         argument = "alpha" if plan.rule.name == "elastic" else "n"
@@ -247,12 +253,14 @@ def _is_whole(value: Any, *, at_least: int) -> bool:
 # that decays its rate over many thousand steps; at a constant rate it overshoots (half a point on MNIST).
 _NESTEROV = RuleSpec("sgd", {"learning_rate": 0.7, "momentum": 0.6, "nesterov": True})
 
+# The mean of n workers' updates takes them no further than one worker gets in its share of the steps, so that four come
+# up short in the epochs that are enough for one (0.6 points on MNIST). The mean has less noise, and can bear more.
 PRESETS: Mapping[str, ExchangePlan] = {
     "allreduce": ExchangePlan("gradients", 1, "synchronous", "own"),
-    "averaging": ExchangePlan("updates", 50, "synchronous", "mean"),
-    "downpour": ExchangePlan("updates", 5, "asynchronous", "add"),
-    "hogwild": ExchangePlan("updates", 5, "hogwild", "add"),
-    "bounded": ExchangePlan("updates", 5, "bounded", "add", bound=4),
+    "averaging": ExchangePlan("updates", 50, "synchronous", "mean", scale=STRETCHED),
+    "downpour": ExchangePlan("updates", 5, "asynchronous", "add", scale=STRETCHED),
+    "hogwild": ExchangePlan("updates", 5, "hogwild", "add", scale=STRETCHED),
+    "bounded": ExchangePlan("updates", 5, "bounded", "add", bound=4, scale=STRETCHED),
     "elastic": ExchangePlan("weights", 10, "asynchronous", "elastic"),
     "diloco": ExchangePlan("updates", 100, "synchronous", _NESTEROV),
 }

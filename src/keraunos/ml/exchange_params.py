@@ -49,8 +49,9 @@ class HasExchange(Settings):
     scale = param(
         "scale",
         "The factor on each contribution where workers do not meet synchronously: a number, 'workers' (one over their "
-        "number) or 'staleness' (one over 1 + what others contributed meanwhile). Not set: 'workers' for the rules "
-        "'add' and 'delayed_nesterov', 1 for others. On an optimizer it scales the learning rate.",
+        "number), 'stretched' (together up to 1.5 times their mean update) or 'staleness' (one over 1 + what others "
+        "contributed meanwhile). A mean of updates takes a number or 'stretched'. Not set: the preset's, or 'workers' "
+        "for the rules 'add' and 'delayed_nesterov', 1 for others. On an optimizer it scales the learning rate.",
         conversion.scale,
     )
     compression = param(

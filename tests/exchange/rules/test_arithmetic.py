@@ -89,6 +89,26 @@ def test_the_mean_of_updates_counts_each_by_its_rows(rows):
 
 
 @given(sizes)
+def test_a_stretched_mean_moves_further_but_not_its_state(rows):
+    given_ = vectors(rows)
+    parameters = start()
+    sent = [times_rows(vector, count) for vector, count in zip(given_, rows, strict=True)]
+    applied(rule_of("updates", 5, "synchronous", "mean", scale="stretched"), sent, parameters)
+    mean = np.average(np.float64(given_), axis=0, weights=rows)
+    mean[:TRAINABLE] *= min(len(rows) ** 0.5, 1.5)
+    np.testing.assert_allclose(parameters, start() - mean, **close)
+
+
+@given(st.integers(1, 100))
+def test_a_stretched_update_moves_further_but_not_its_state(rows):
+    (update,) = vectors([rows])
+    parameters = start()
+    applied(rule_of("updates", 5, "asynchronous", "add", scale="stretched"), [times_rows(update, rows)], parameters)
+    factors = np.where(np.arange(update.size) < TRAINABLE, 1.5 / 4, 1 / 4)
+    np.testing.assert_allclose(parameters, start() - factors * np.float64(update), **close)
+
+
+@given(sizes)
 def test_the_mean_of_weights_takes_the_place_of_the_parameters(rows):
     given_ = vectors(rows)
     parameters = start()

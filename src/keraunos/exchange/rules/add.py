@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.job.exchange_plan import STRETCHED
 from keraunos.parameters import Vector
 
 
@@ -20,5 +21,9 @@ class Add(Rule):
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
     ) -> None:
         """Subtract the scaled updates from `parameters`."""
+        trainable = self.part.trainable_size if self.plan.scale == STRETCHED else parameters.size
         for each in sent:
-            sums.subtract_mean([each.values], [each], parameters, self.plan.factor(self.workers, each.staleness))
+            factor = self.plan.factor(self.workers, each.staleness)
+            sums.subtract_mean([each.values[:trainable]], [each], parameters[:trainable], factor)
+            # Float state is a mean, which is never stretched.
+            sums.move_state(self.plan, self.workers, [each], parameters[trainable:])

@@ -10,14 +10,22 @@ from keraunos.parameters import Vector
 
 
 class Mean(Rule):
-    """Of updates: move by their mean. Of weights: become their mean. Each worker counts by its rows."""
+    """Of updates: move by their mean, which the plan may scale. Of weights: become their mean.
+
+    Each worker counts by its rows. Float state is never moved further than the mean: it is a mean itself.
+    """
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
     ) -> None:
         """Move `parameters` by the mean update, or to the mean weights."""
-        values = [each.values for each in sent]
-        if self.plan.send == "updates":
-            sums.subtract_mean(values, sent, parameters)
-        elif any(each.rows for each in sent):
-            sums.mean(values, sent, parameters)
+        contributing = sum(each.rows > 0 for each in sent)
+        if not contributing:
+            return
+        if self.plan.send == "weights":
+            sums.mean([each.values for each in sent], sent, parameters)
+            return
+        trainable = self.part.trainable_size
+        updates = [each.values[:trainable] for each in sent]
+        sums.subtract_mean(updates, sent, parameters[:trainable], self.plan.factor(contributing))
+        sums.move_state(self.plan, self.workers, sent, parameters[trainable:])
