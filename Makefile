@@ -9,6 +9,8 @@ VENV_TORCH := .venv-torch
 VENV_OLDEST := .venv-oldest
 PIP := -m pip --disable-pip-version-check install --quiet
 PYTEST := -m pytest
+# Two processes, each with a Spark of its own: most of a test's time is waiting for something to start.
+SIDE_BY_SIDE := -n 2 --dist worksteal
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
@@ -27,7 +29,7 @@ demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process,
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
 test: $(VENV)/.installed ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
-	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
+	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(SIDE_BY_SIDE) $(ARGS)
 
 test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
