@@ -11,7 +11,14 @@ import pytest
 # A JVM that lives for a minute had better not compile for a long life.
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "docs/exchange.md", "docs/from_tensorspark.md", "docs/guide.md", "docs/run_unchanged.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/exchange.md",
+    "docs/from_analytics_zoo.md",
+    "docs/from_tensorspark.md",
+    "docs/guide.md",
+    "docs/run_unchanged.md",
+]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
