@@ -1,4 +1,4 @@
-"""One network a task: on executors of one core, of two, and with tasks that have two."""
+"""One network a task: on executors of one core, on one of two, and in a task that has two."""
 
 import json
 import os
@@ -8,14 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.launch import graph_fit
+
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def fit(*arguments):
+def test_an_executor_of_two_cores_trains_two_networks(spark):
+    assert graph_fit.difference(spark, workers=2) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("master", "task_cpus", "workers"),
+    [("local-cluster[2,1,1024]", "1", "2"), ("local[2]", "2", "1")],
+    ids=["executors of one core", "a task of two cores"],
+)
+def test_a_spark_of_its_own(master, task_cpus, workers):
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.launch.graph_fit", *arguments],
+        [sys.executable, "-m", "tests.launch.graph_fit", master, task_cpus, workers],
         cwd=ROOT,
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -24,17 +35,4 @@ def fit(*arguments):
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    return json.loads(ended.stdout.splitlines()[-1])
-
-
-@pytest.mark.parametrize(
-    ("master", "cores", "task_cpus", "workers"),
-    [
-        ("local-cluster[2,1,1024]", "1", "1", "2"),
-        ("local-cluster[1,2,1024]", "2", "1", "2"),
-        ("local[2]", "2", "2", "1"),
-    ],
-    ids=["executors of one core", "an executor of two cores", "a task of two cores"],
-)
-def test_a_graph_trains_like_one_session(master, cores, task_cpus, workers):
-    assert fit(master, cores, task_cpus, workers)["difference"] < 1e-4
+    assert json.loads(ended.stdout.splitlines()[-1])["difference"] < 1e-4
