@@ -22,6 +22,7 @@ NEED_TENSORFLOW = [
     "compat",
     "convergence/test_engine_graph.py",
     "launch/test_graph_cores.py",
+    "launch/test_graph_return.py",
     "launch/test_predict.py",
     "learners/test_graph_source.py",
     "learners/test_tensorflow_graph.py",
