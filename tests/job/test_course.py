@@ -47,12 +47,14 @@ def test_every_step_is_in_one_round_and_none_is_beyond_the_last(schedule, every,
 def test_laps_end_with_epochs_and_after_as_many_steps_as_asked(schedule, every, epoch_steps):
     course = Course(schedule, every, epoch_steps)
     legs = [course.leg(number) for number in range(course.laps)]
-    for leg in legs:
-        assert leg.stop - leg.first <= (schedule.lap or epoch_steps)
-        assert leg.ends_epoch == (leg.stop == epoch_steps)
-        if not leg.ends_epoch and not leg.final:
-            assert leg.stop - leg.first == schedule.lap
+    ends = {end for length in (epoch_steps, schedule.lap) if length for end in range(length, course.steps, length)}
+    assert [leg.step + leg.stop - leg.first for leg in legs] == [*sorted(ends), course.steps]
+    assert [leg.step for leg in legs] == [0, *sorted(ends)]
+    assert all(leg.ends_epoch == (leg.stop == epoch_steps) for leg in legs)
+    assert all(leg.step == leg.epoch * epoch_steps + leg.first for leg in legs)
     assert [leg.final for leg in legs] == [False] * (course.laps - 1) + [True]
+    for before, after in itertools.pairwise(legs):
+        assert after.index == (0 if before.ends_epoch else before.index + 1)
 
 
 @given(schedules, lengths, st.integers(1, 15))

@@ -6,6 +6,7 @@ the number of rounds it has taken part in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,24 +38,26 @@ class Leg:
 
 
 class Course:
-    """The way of a rank whose epochs have `epoch_steps` steps; `every` is the length of its rounds."""
+    """The way of a rank whose epochs have `epoch_steps` steps; `every` is the length of its rounds.
+
+    A lap ends where an epoch does, and after every `Schedule.lap` steps of the training, whatever epoch they are in.
+    """
 
     def __init__(self, schedule: Schedule, every: int | str, epoch_steps: int) -> None:
         self.epoch_steps = epoch_steps
         self.steps = schedule.epochs * epoch_steps if schedule.steps is None else schedule.steps
-        self._lap = min(schedule.lap or epoch_steps, epoch_steps)
-        self.every = self._lap if every == "epoch" else min(int(every), self._lap)
+        self._lap = schedule.lap or epoch_steps
+        longest = min(self._lap, epoch_steps)
+        self.every = longest if every == "epoch" else min(int(every), longest)
         if not epoch_steps:
             # Rows to validate on are all it has: an epoch is a lap without a step.
             self.steps = 0
             self.epochs = schedule.epochs if schedule.steps is None else 1
-            self.laps, self._laps_an_epoch = self.epochs, 1
+            self.laps = self.epochs
             return
-        self._laps_an_epoch = _parts(epoch_steps, self._lap)
-        self._rounds_a_lap = _parts(self._lap, self.every)
-        whole, rest = divmod(self.steps, epoch_steps)
-        self.epochs = whole + (1 if rest else 0)
-        self.laps = whole * self._laps_an_epoch + _parts(rest, self._lap)
+        self.epochs = _parts(self.steps, epoch_steps)
+        whole = self._ends(self.steps)
+        self.laps = whole if self._end(whole) == self.steps else whole + 1
 
     @classmethod
     def of(cls, job: TrainingJob, rows: Mapping[int, int], rank: int) -> Course:
@@ -68,19 +71,20 @@ class Course:
 
     def leg(self, number: int) -> Leg:
         """The lap of that number."""
-        epoch, index = divmod(number, self._laps_an_epoch)
-        first = index * self._lap
-        left = self.steps - epoch * self.epoch_steps
-        stop = min(first + self._lap, self.epoch_steps, left)
+        if not self.epoch_steps:
+            return Leg(number, number, 0, 0, 0, 0, 0, ends_epoch=True, final=number + 1 == self.laps)
+        start, stop = self._end(number), min(self._end(number + 1), self.steps)
+        epoch = start // self.epoch_steps
+        before = epoch * self.epoch_steps
         return Leg(
             number=number,
             epoch=epoch,
-            index=index,
-            first=first,
-            stop=stop,
-            step=epoch * self.epoch_steps + first,
-            rounds=_parts(stop - first, self.every),
-            ends_epoch=stop == self.epoch_steps,
+            index=number - self._ends(before),
+            first=start - before,
+            stop=stop - before,
+            step=start,
+            rounds=_parts(stop - start, self.every),
+            ends_epoch=stop - before == self.epoch_steps,
             final=number + 1 == self.laps,
         )
 
@@ -88,20 +92,33 @@ class Course:
         """Where a rank is after so many rounds: how many laps are behind it, and how many rounds of the next."""
         if not self.epoch_steps:
             return 0, 0
-        last = self.epoch_steps - (self._laps_an_epoch - 1) * self._lap
-        rounds_an_epoch = (self._laps_an_epoch - 1) * self._rounds_a_lap + _parts(last, self.every)
-        epochs, rest = divmod(rounds, rounds_an_epoch)
-        index = min(rest // self._rounds_a_lap, self._laps_an_epoch - 1)
-        number, done = epochs * self._laps_an_epoch + index, rest - index * self._rounds_a_lap
-        if number + 1 == self.laps and done == self.leg(number).rounds:
-            # The training may end within a lap.
-            return number + 1, 0
-        return number, done
+        if self.every == 1:
+            laps = self._ends(rounds) if rounds < self.steps else self.laps
+            return laps, rounds - self._end(laps) if rounds < self.steps else 0
+        for number in range(self.laps):
+            length = self.leg(number).rounds
+            if rounds < length:
+                return number, rounds
+            rounds -= length
+        return self.laps, rounds
 
     def rows(self, an_epoch: int, a_step: int) -> int:
         """How many rows a rank reads on its way that reads so many in an epoch, and in a step while it has some."""
         whole, rest = divmod(self.steps, max(1, self.epoch_steps))
         return whole * an_epoch + min(an_epoch, rest * a_step)
+
+    def _ends(self, steps: int) -> int:
+        """How many laps end within the first so many steps."""
+        both = math.lcm(self._lap, self.epoch_steps)
+        return steps // self._lap + steps // self.epoch_steps - steps // both
+
+    def _end(self, laps: int) -> int:
+        """After how many steps so many laps have ended."""
+        low, high = 0, laps * min(self._lap, self.epoch_steps)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._ends(middle) < laps else (low, middle)
+        return low
 
 
 def _parts(length: int, part: int) -> int:

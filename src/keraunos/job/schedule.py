@@ -23,7 +23,8 @@ class Schedule:
             `"join"`: so they are, but a single row joins the batch before; `"drop"`: they are left out.
         draws: an epoch is that many batches, each a fresh random choice among the rows, instead of every row once.
         class_weight: the factor on the weights of a class's rows, by class.
-        lap: after how many steps the workers meet the driver, besides at each epoch's end; `None` for only there.
+        lap: after how many steps of the training, counted over epochs, the workers meet the driver, besides at each
+            epoch's end; `None` for only there.
             Validation rows are evaluated at the end of every lap, and a round ends with it, however long rounds are.
         steps: how many steps there are in all, instead of `epochs`: the last epoch may be cut short. Where workers
             do not wait for each other, each takes that many.

@@ -322,7 +322,9 @@ def test_a_dataset_that_is_not_for_training_is_refused(spark, graph, options, me
 def test_a_checkpoint_says_where_training_stood(spark, graph, tmp_path):
     loss, _, _ = linear(dataset(spark, val=False))
     optimizer = TFOptimizer.from_loss(loss, SGD(0.1), model_dir=tmp_path.as_uri())
-    optimizer.optimize(MaxIteration(4), SeveralIteration(2))
-    where = json.loads((tmp_path / "optimMethod-TFParkTraining.4").read_text())
-    assert (where["steps"], where["epochs"]) == (4, 1)
-    assert (tmp_path / "model.2").exists()
+    optimizer.optimize(MaxIteration(9), SeveralIteration(4))
+    optimizer.optimize(MaxIteration(12), SeveralIteration(4))
+    where = json.loads((tmp_path / "optimMethod-TFParkTraining.8").read_text())
+    assert (where["steps"], where["epochs"]) == (8, 2)
+    # An epoch has three steps; the trigger counts on, over epochs and over calls.
+    assert sorted(path.name for path in tmp_path.glob("model.*")) == ["model.12", "model.4", "model.8"]

@@ -53,7 +53,8 @@ class Plan:
         laps = [each.lap for each in needs if each.lap is not None]
         steps, epochs = needs[0].steps, needs[0].epochs
         return {
-            "lap": math.gcd(*laps) if laps else None,
+            # Triggers count the steps before this training, too.
+            "lap": math.gcd(*laps, before.neval - 1) if laps else None,
             "steps": None if steps is None else max(1, steps - before.neval + 1),
             "epochs": _ENDLESS if epochs is None else max(1, epochs - before.epoch + 1),
         }
