@@ -19,21 +19,21 @@ def through_json(plan):
 
 
 @pytest.mark.parametrize(
-    ("name", "send", "every", "meet", "rule", "factor"),
+    ("name", "send", "every", "meet", "rule", "stretch"),
     [
         ("allreduce", "gradients", 1, "synchronous", "own", 1.0),
         ("averaging", "updates", 50, "synchronous", "mean", 1.5),
-        ("downpour", "updates", 5, "asynchronous", "add", 0.375),
-        ("hogwild", "updates", 5, "hogwild", "add", 0.375),
-        ("bounded", "updates", 5, "bounded", "add", 0.375),
-        ("elastic", "weights", 10, "asynchronous", "elastic", 1.0),
+        ("downpour", "updates", 5, "asynchronous", "add", 1.5),
+        ("hogwild", "updates", 5, "hogwild", "add", 1.5),
+        ("bounded", "updates", 5, "bounded", "add", 1.5),
+        ("elastic", "weights", 10, "asynchronous", "elastic", 1.5),
         ("diloco", "updates", 100, "synchronous", "sgd(learning_rate=0.7, momentum=0.6, nesterov=True)", 1.0),
     ],
 )
-def test_presets(name, send, every, meet, rule, factor):
+def test_presets(name, send, every, meet, rule, stretch):
     plan = ExchangePlan.named(name)
     assert (plan.send, plan.every, plan.meet, str(plan.rule)) == (send, every, meet, rule)
-    assert plan.factor(workers=4, staleness=7) == factor
+    assert plan.stretch(workers=4) == stretch
     assert through_json(plan) == plan
 
 
@@ -103,8 +103,15 @@ def test_rules_are_read_as_they_are_written(text, name, options):
             r"`scale` must be one of 'workers', 'stretched', 'staleness'",
         ),
         (("weights", 5, "synchronous", "mean", None, 0.5), r"`scale` must be left out where workers meet synchron"),
-        (("updates", 5, "synchronous", "mean", None, "workers"), r"Only a mean of updates may be scaled, by a number"),
-        (("weights", 5, "asynchronous", "elastic", None, 0.5), r"`scale` must be left out with the rule 'elastic'"),
+        (("updates", 5, "synchronous", "mean", None, "workers"), r"Only a mean of updates, or elastic weights"),
+        (
+            ("weights", 5, "asynchronous", "moving_average", None, 0.5),
+            r"`scale` must be left out with the rule 'moving",
+        ),
+        (
+            ("weights", 5, "asynchronous", "elastic", None, "workers"),
+            r"`scale` must be a number above 0 or 'stretched'",
+        ),
         (("updates", 5, "synchronous", "mean", None, None, "int4"), r"`compression` must be one of 'bfloat16', 'int8'"),
     ],
 )

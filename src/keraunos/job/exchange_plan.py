@@ -44,7 +44,8 @@ class ExchangePlan:
             square-root-of-workers-fold, at most 1.5-fold), `"staleness"` (one over 1 + the contributions of others
             that were applied since the sender got its parameters), or `None` for the rule's own: `"workers"` for `add`
             and `delayed_nesterov`, 1 for the others. On an optimizer it is the learning rate that is scaled. A mean of
-            updates may be stretched too, or be scaled by a number.
+            updates may be stretched too, or be scaled by a number; with `elastic` that is done to a worker's own move
+            in a round.
         compression: how vectors travel: `None` (as they are), `"bfloat16"` or `"int8"`.
     """
 
@@ -133,10 +134,16 @@ class ExchangePlan:
         if scale is None:
             return alone if self.rule.name in {"add", "delayed_nesterov"} else 1.0
         if scale == STRETCHED:
-            return alone * min(math.sqrt(workers), _FURTHEST)
+            return alone * self.stretch(workers)
         if isinstance(scale, str):
             return alone if scale == "workers" else 1.0 / (1 + staleness)
         return float(scale)
+
+    def stretch(self, workers: int) -> float:
+        """How much further workers move than by their steps alone, under a plan that says so."""
+        if isinstance(self.scale, (int, float)):
+            return float(self.scale)
+        return min(math.sqrt(workers), _FURTHEST) if self.scale == STRETCHED else 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
@@ -232,15 +239,20 @@ def _check_scale(plan: ExchangePlan) -> None:
     number = isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0 < scale < float("inf")
     if not number and scale not in SCALES:
         raise PlanError(one_of("scale", scale, SCALES) + " It may also be a number above 0.")
-    if plan.synchronous and ((plan.send, plan.rule.name) != ("updates", "mean") or scale in {"workers", "staleness"}):
+    scalable = (plan.send, plan.rule.name) in {("updates", "mean"), ("weights", "elastic")}
+    if plan.synchronous and (not scalable or scale in {"workers", "staleness"}):
         raise PlanError(
             "`scale` must be left out where workers meet synchronously: the rule sees all of a round at once. Only a "
-            f"mean of updates may be scaled, by a number or {STRETCHED!r}. Received: {scale!r}."
+            f"mean of updates, or elastic weights, may be scaled, by a number or {STRETCHED!r}. Received: {scale!r}."
         )
-    if plan.rule.name in {"elastic", "moving_average"} and plan.rule.home is None:
-        argument = "alpha" if plan.rule.name == "elastic" else "n"
+    if plan.rule.name == "moving_average" and plan.rule.home is None:
         raise PlanError(
-            f"`scale` must be left out with the rule {plan.rule.name!r}, whose `{argument}` says how far a "
+            "`scale` must be left out with the rule 'moving_average', whose `n` says how far a contribution moves the "
+            f"parameters. Received: {scale!r}."
+        )
+    if plan.rule.name == "elastic" and scale in {"workers", "staleness"}:
+        raise PlanError(
+            "`scale` must be a number above 0 or 'stretched' with the rule 'elastic', whose `alpha` says how far a "
             f"contribution moves the parameters. Received: {scale!r}."
         )
 
@@ -261,6 +273,6 @@ PRESETS: Mapping[str, ExchangePlan] = {
     "downpour": ExchangePlan("updates", 5, "asynchronous", "add", scale=STRETCHED),
     "hogwild": ExchangePlan("updates", 5, "hogwild", "add", scale=STRETCHED),
     "bounded": ExchangePlan("updates", 5, "bounded", "add", bound=4, scale=STRETCHED),
-    "elastic": ExchangePlan("weights", 10, "asynchronous", "elastic"),
+    "elastic": ExchangePlan("weights", 10, "asynchronous", "elastic", scale=STRETCHED),
     "diloco": ExchangePlan("updates", 100, "synchronous", _NESTEROV),
 }

@@ -31,7 +31,7 @@ def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, workers: int
     if plan.send == "updates":
         return UpdateRounds(plan, learner, slices)
     if plan.rule.name == "elastic":
-        return ElasticRounds(plan, learner, slices, alpha_of(plan, workers))
+        return ElasticRounds(plan, learner, slices, alpha_of(plan, workers), plan.stretch(workers))
     return WeightRounds(plan, learner, slices)
 
 
@@ -218,7 +218,7 @@ class WeightRounds(Rounds):
         """Step, share the weights, and continue from what comes back."""
         rows = _steps(self._learner, batches)
         if rows:
-            self._learner.read(out=self._weights)
+            self._moved()
             np.multiply(self._weights, self._weights.dtype.type(rows), out=self._sent)
             self._slices.push(round_, self._sent, (float(rows),), rows)
         elif self._plan.synchronous:
@@ -228,21 +228,43 @@ class WeightRounds(Rounds):
         self._continue_from(self._slices.collect(round_), rows)
         return rows
 
+    def _moved(self) -> None:
+        """Take the weights that the round's steps led to."""
+        self._learner.read(out=self._weights)
+
     def _continue_from(self, result: Vector, rows: int) -> None:
         self._learner.write(result)
 
 
 class ElasticRounds(WeightRounds):
-    """The worker keeps its own weights, pulled towards the center."""
+    """The worker keeps its own weights: its steps move them, stretched where the plan says so, and the center pulls."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, alpha: float) -> None:
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, alpha: float, stretch: float) -> None:
         super().__init__(plan, learner, slices)
         self._alpha = alpha
+        self._stretch = stretch
+        self._base: Vector = learner.read()
+
+    def begin(self, parameters: Vector | None) -> None:
+        """Start from the server's parameters, or from the model's own."""
+        super().begin(parameters)
+        if parameters is not None:
+            np.copyto(self._base, parameters)
+
+    def _moved(self) -> None:
+        super()._moved()
+        if self._stretch != 1.0:
+            trainable = self._learner.layout.trainable_size
+            weights, base = self._weights[:trainable], self._base[:trainable]
+            np.subtract(weights, base, out=weights)
+            np.multiply(weights, weights.dtype.type(self._stretch), out=weights)
+            np.add(weights, base, out=weights)
 
     def _continue_from(self, result: Vector, rows: int) -> None:
         if rows:
             pull(self._weights, result, self._alpha)
             self._learner.write(self._weights)
+            np.copyto(self._base, self._weights)
 
 
 class GradientSum:
