@@ -244,3 +244,12 @@ def test_sparse_gradients_cannot_be_put_into_a_train_op():
         step = optimizer.apply_gradients(pairs)
     with pytest.raises(ModelError, match="must be dense.*tf.convert_to_tensor before apply_gradients"):
         graph_source(graph, inputs={"x": x}, loss=loss, train_op=step, variables=[table], gradients=[pairs[0][0]])
+
+
+def test_variables_that_were_named_are_exchanged_though_the_step_leaves_them_alone():
+    model = graph_models.dense("sgd")
+    with model.graph.as_default():
+        unused = next(each for each in v1.global_variables() if each.op.name == "unused")
+    named = [*model.variables, unused]
+    archive = GraphArchive.from_bytes(model.source(loss=None, gradients=None, variables=named).archive)
+    assert archive.layout.names == tuple(each.op.name for each in named)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -66,7 +66,8 @@ def graph_source(
         metrics: from name to scalar, means over a batch's rows.
         gradients: for each of `variables` the dense tensor that `train_op` takes as its gradient; needed where each
             worker applies the gradient of all workers with `train_op`.
-        values: values for variables, by name, in place of the session's or the initializers'.
+        values: values for variables, by name, in place of the session's or the initializers'; those of variables that
+            nothing needs are left out.
     """
     session, graph = _session_and_graph(session_or_graph)
     names = Names(graph)
@@ -81,13 +82,13 @@ def graph_source(
     )
     parts = replace(parts, updates=_updates(graph, names, updates, parts))
     check_parts(parts)
-    trained, derivatives = _trained(graph, names, parts, variables, gradients)
-    needed = _needed(parts, derivatives or ())
+    exchanged = _exchanged(graph, names, parts, variables, gradients)
+    needed = _needed(graph, parts, exchanged)
     kept = variables_in(needed.values())
-    tables = _tables(graph, needed) if session is None or kept else []
+    tables = _tables(graph, needed)
     with _running(session, graph, kept, tables) as running:
         found = _values(running, kept, values or {}, names)
-    return _source(graph, parts, trained, derivatives, gradients is not None, found, [each.name for each in tables])
+    return _source(graph, parts, exchanged, needed, found, tables)
 
 
 def values_into_session(session: Any, archive: bytes) -> None:
@@ -137,52 +138,65 @@ def _updates(graph: Any, names: Names, given: Sequence[Any] | None, parts: Parts
     return [operation for operation in dict.fromkeys(collected) if can_be_fed(operation, parts.fed)]
 
 
-def _trained(
+@dataclass(frozen=True)
+class _Exchanged:
+    """The trained variables' operations, and their gradients' tensors where these are shared.
+
+    `named` says that the variables were asked for by name, and `applied` that `train_op` takes the gradients.
+    """
+
+    variables: list[Any]
+    named: bool
+    gradients: list[Any] | None = None
+    applied: bool = False
+
+
+def _exchanged(
     graph: Any, names: Names, parts: Parts, variables: Sequence[Any] | None, gradients: Sequence[Any] | None
-) -> tuple[list[Any], list[Any] | None]:
-    """The operations of the trained variables, and the tensors with their gradients where these are shared."""
+) -> _Exchanged:
+    named = variables is not None
     if variables is not None:
         given = [*dict.fromkeys(names.variable(each) for each in _flat(variables))]
     else:
         given = [*dict.fromkeys(each.op for each in graph.get_collection(v1.GraphKeys.TRAINABLE_VARIABLES))]
-    given = _floating(given, named=variables is not None)
+    given = _floating(given, named=named)
     if gradients is not None:
-        return _given_gradients(names, parts, given, gradients, named=variables is not None)
+        if not parts.steps or not named:
+            raise ModelError(
+                "`gradients` must come with `train_op`, which takes them, and with `variables`, one for each."
+            )
+        return _Exchanged(given, named, _given_gradients(names, given, gradients), applied=True)
     if parts.steps:
         changed = written_in(closure([*parts.steps], parts.fed))
-        trained = given if variables is not None else [each for each in given if each.name in changed]
-        return _some(trained, "`train_op` changes none of the trainable variables."), None
+        trained = given if named else [each for each in given if each.name in changed]
+        return _Exchanged(_some(trained, "`train_op` changes none of the trainable variables."), named)
     if parts.loss is None:
-        return given, None
+        return _Exchanged(given, named)
     found = _differentiated(graph, parts.loss, given)
     pairs = [(each, tensor) for each, tensor in zip(given, found, strict=True) if tensor is not None]
     trained = _some([each for each, _ in pairs], "The loss depends on none of the trainable variables.")
-    return trained, [tensor for _, tensor in pairs]
+    return _Exchanged(trained, named, [tensor for _, tensor in pairs])
 
 
-def _given_gradients(
-    names: Names, parts: Parts, given: list[Any], gradients: Sequence[Any], *, named: bool
-) -> tuple[list[Any], list[Any]]:
-    if not parts.steps or not named:
-        raise ModelError("`gradients` must come with `train_op`, which takes them, and with `variables`, one for each.")
+def _given_gradients(names: Names, variables: list[Any], gradients: Sequence[Any]) -> list[Any]:
     if any(isinstance(each, tf.IndexedSlices) for each in gradients):
         raise ModelError(
             "`gradients` must be dense tensors. Received: tf.IndexedSlices, as embeddings have. Convert them with "
             "tf.convert_to_tensor before apply_gradients, or let a rule apply gradients, such as rule='adam'."
         )
     tensors = [names.tensor(each, "gradients") for each in gradients]
-    if len(tensors) != len(given):
+    if len(tensors) != len(variables):
         raise ModelError(
-            f"`gradients` must have one tensor for each of the {len(given)} variables. Received: {len(tensors)}."
+            f"`gradients` must have one tensor for each of the {len(variables)} variables. Received: {len(tensors)}."
         )
-    for variable, tensor in zip(given, tensors, strict=True):
+    for variable, tensor in zip(variables, tensors, strict=True):
         shape = tf.TensorShape(variable.get_attr("shape"))
         if not tensor.shape.is_compatible_with(shape):
             raise ModelError(
                 f"`gradients` must have the shapes of the variables. Expected: {shape} for {variable.name!r}. "
                 f"Received: {tensor.name!r} of shape {tensor.shape}."
             )
-    return given, tensors
+    return tensors
 
 
 def _differentiated(graph: Any, loss: Any, variables: Sequence[Any]) -> list[Any]:
@@ -210,13 +224,13 @@ def _dense(gradient: Any, variable: Any) -> Any:
     return v1.unsorted_segment_sum(gradient.values, gradient.indices, rows)
 
 
-def _needed(parts: Parts, derivatives: Iterable[Any]) -> dict[str, Any]:
+def _needed(graph: Any, parts: Parts, exchanged: _Exchanged) -> dict[str, Any]:
+    """Every operation that has to travel, by name."""
     tensors = [*parts.inputs.values(), *parts.targets.values(), *parts.outputs.values(), *parts.metrics.values()]
-    tensors += [] if parts.loss is None else [parts.loss]
-    fed = [*parts.inputs.values(), *parts.targets.values()]
-    graph = fed[0].graph if fed else next(iter(tensors)).graph
+    tensors += [*([] if parts.loss is None else [parts.loss]), *(exchanged.gradients or ())]
     tensors += [graph.get_tensor_by_name(name) for name in parts.feeds]
-    return closure([*(each.op for each in (*tensors, *derivatives)), *parts.steps, *parts.updates])
+    asked_for = exchanged.variables if exchanged.named else []
+    return closure([*(each.op for each in tensors), *parts.steps, *parts.updates, *asked_for])
 
 
 def _tables(graph: Any, needed: Mapping[str, Any]) -> list[Any]:
@@ -291,20 +305,18 @@ def _variable_objects(graph: Any) -> list[Any]:
 def _source(
     graph: Any,
     parts: Parts,
-    trained: list[Any],
-    derivatives: list[Any] | None,
-    applied: bool,
+    exchanged: _Exchanged,
+    needed: dict[str, Any],
     values: dict[str, Value],
-    tables: list[str],
+    tables: list[Any],
 ) -> ModelSource:
-    trained = [each for each in trained if each.name in values]
+    trained = [each.name for each in exchanged.variables if each.name in values]
     state, optimizer = _moved(parts, trained, values)
-    layout = _layout(values, [each.name for each in trained], state)
-    tensors = None if derivatives is None else tuple(each.name for each in derivatives)
+    layout = _layout(values, trained, state)
+    tensors = None if exchanged.gradients is None else tuple(each.name for each in exchanged.gradients)
     vector = layout.join([values[name].astype(layout.dtype) for name in layout.names])
-    needed = {**_needed(parts, derivatives or ()), **closure([graph.get_operation_by_name(name) for name in tables])}
     archive = GraphArchive(
-        graph=_meta_graph(graph, needed, parts),
+        graph=_meta_graph(graph, {**needed, **closure(tables)}, parts),
         layout=layout,
         parameters=vector.tobytes(),
         local={name: value for name, value in values.items() if name not in layout.names},
@@ -313,22 +325,22 @@ def _source(
         loss=None if parts.loss is None else parts.loss.name,
         train_op=TRAIN_OP if parts.steps else None,
         derivatives=tensors,
-        gradients=tensors if applied else None,
+        gradients=tensors if exchanged.applied else None,
         updates=tuple(each.name for each in parts.updates),
         optimizer=tuple(optimizer),
         outputs={name: tensor.name for name, tensor in parts.outputs.items()},
         metrics={name: tensor.name for name, tensor in parts.metrics.items()},
         feeds=parts.feeds,
-        tables=tuple(tables),
+        tables=tuple(each.name for each in tables),
     )
     placeholders = [*parts.inputs.values(), *parts.targets.values()]
     wide = layout.dtype == "float64" or any(each.dtype.base_dtype == tf.float64 for each in placeholders)
     return ModelSource(archive.to_bytes(), "tensorflow", "float64" if wide else "float32", GRAPH)
 
 
-def _moved(parts: Parts, trained: list[Any], values: Mapping[str, Value]) -> tuple[list[str], list[str]]:
+def _moved(parts: Parts, trained: list[str], values: Mapping[str, Value]) -> tuple[list[str], list[str]]:
     """The float state that travels behind the trained variables, and what else a step moves and stays local."""
-    taken = {each.name for each in trained}
+    taken = set(trained)
     floats = [name for name, value in values.items() if _is_float(value.dtype)]
     if parts.loss is None and not parts.steps:
         return [name for name in floats if name not in taken], []
