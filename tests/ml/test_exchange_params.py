@@ -45,7 +45,7 @@ REFUSED_BY_FIT = [
     ({"exchange": "averaging", "meet": "asynchronous"}, PlanError, "'mean' needs meet='synchronous'.*rule='add'"),
     ({"exchange": "averaging", "rule": "own"}, PlanError, "'own' needs send='gradients'. Received: send='updates'"),
     ({"exchange": "allreduce", "rule": "mean"}, PlanError, "'mean' needs send='updates' or send='weights'"),
-    ({"exchange": "elastic", "scale": 0.5}, PlanError, "`scale` must be left out with the rule 'elastic'"),
+    ({"exchange": "elastic", "scale": "workers"}, PlanError, "`scale` must be a number above 0 or 'stretched'"),
     ({"scale": "workers"}, PlanError, "`scale` must be left out where workers meet synchronously"),
     ({"rule": "adam(lr=0.1)"}, PlanError, "must be an optimizer that Keras can make.*Correct its arguments"),
     (
