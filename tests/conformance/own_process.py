@@ -9,6 +9,6 @@ def passes_on(backend, file):
     """Run the tests of `file` under `backend` and show their report where they fail."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file]
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=560)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
