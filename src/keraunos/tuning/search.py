@@ -198,8 +198,9 @@ def _run_tasks(variants: Sequence[_Variant], train: Any, measure: _Measure, keep
 
     with closing(TaskTrials(train.sparkSession.sparkContext)) as trials:
         pool = ThreadPoolExecutor(trials.slots, thread_name_prefix="keraunos-trial")
+        in_thread = inheritable_thread_target(train.sparkSession)(run)
         try:
-            for each in as_completed([pool.submit(inheritable_thread_target(run), variant) for variant in variants]):
+            for each in as_completed([pool.submit(in_thread, variant) for variant in variants]):
                 each.result()
         finally:
             trials.cancel()
