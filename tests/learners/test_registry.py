@@ -45,3 +45,10 @@ def test_the_float_type_of_the_source_is_set():
 def test_the_running_backend_is_accepted():
     use_backend(keras.config.backend())
     assert os.environ.get("KERAS_BACKEND", keras.config.backend()) == keras.config.backend()
+
+
+def test_formats_that_nobody_reads_are_refused():
+    with pytest.raises(JobError, match="`format` must be one of 'keras', 'tensorflow_graph'. Received: 'graph'"):
+        ModelSource(b"", "tensorflow", format="graph")
+    with pytest.raises(JobError, match="A TensorFlow graph needs backend='tensorflow'. Received: 'jax'"):
+        ModelSource(b"", "jax", format="tensorflow_graph")
