@@ -20,10 +20,12 @@ import sys
 from pyspark.ml import PipelineModel
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.sql import SparkSession
+from keraunos.compat.sparkflow.pipeline_util import PysparkPipelineWrapper
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 rows = spark.read.option("inferSchema", "true").csv("mnist_train.csv")
 evaluator = MulticlassClassificationEvaluator(labelCol="_c0", predictionCol="predicted", metricName="accuracy")
-print("ACCURACY", evaluator.evaluate(PipelineModel.load("location").transform(rows)))
+pipeline = PysparkPipelineWrapper.unwrap(PipelineModel.load("location"))
+print("ACCURACY", evaluator.evaluate(pipeline.transform(rows)))
 """
 
 ALL_EXAMPLES = f"""
@@ -66,7 +68,7 @@ def test_the_documents_program(folder):
     assert float(told[-1][2]) < 0.5
     (metadata,) = (folder / "location" / "stages").glob("2_*/metadata/part-*")
     assert json.loads(metadata.read_text())["class"].startswith("keraunos.compat.sparkflow.")
-    # In a process that knows nothing of SparkFlow.
+    # In another process, which runs under no alias.
     accuracy = float(run([sys.executable, "-c", SCORE], folder).split("ACCURACY ")[1])
     assert accuracy > 0.95
 

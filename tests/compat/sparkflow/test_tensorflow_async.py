@@ -1,15 +1,11 @@
 """SparkFlow's estimator and model on Spark: what its own tests show, and what they leave out."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from pyspark.ml import Pipeline, PipelineModel
-from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import functions as sf
 
@@ -203,37 +199,6 @@ def test_the_schema_and_all_columns_stay(frame, graph):
     assert vectors.first().predicted == Vectors.dense(np.zeros(12))
 
 
-def test_a_pipeline_in_another_process(frame, graph, tmp_path):
-    columns = [f"f{i}" for i in range(10)]
-    plain = frame.select("label", *(sf.get(_array("features"), i).alias(name) for i, name in enumerate(columns)))
-    stages = [
-        VectorAssembler(inputCols=columns, outputCol="features"),
-        SparkAsyncDL(**{**GAUSSIANS, "tensorflowGraph": graph, "tfLearningRate": 0.05, "iters": 10}),
-    ]
-    fitted = Pipeline(stages=stages).fit(plain)
-    fitted.write().overwrite().save(str(tmp_path / "pipeline"))
-    plain.write.parquet(str(tmp_path / "rows"))
-    program = """
-import json, sys
-from pyspark.sql import SparkSession
-from pyspark.ml.pipeline import PipelineModel
-from keraunos.compat.sparkflow.pipeline_util import PysparkPipelineWrapper
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-p = PysparkPipelineWrapper.unwrap(PipelineModel.load(sys.argv[1]))
-served = p.transform(spark.read.parquet(sys.argv[2]))
-print("FOUND", json.dumps([row.predicted for row in served.orderBy("f0").collect()]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "pipeline"), str(tmp_path / "rows")],
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("FOUND"))[6:])
-    assert found == pytest.approx(predicted(fitted, plain.orderBy("f0")), abs=1e-6)
-    (metadata,) = (tmp_path / "pipeline" / "stages").glob("1_*/metadata/part-*")
-    stored = json.loads(metadata.read_text())
-    assert stored["class"] == "keraunos.compat.sparkflow.tensorflow_async.SparkAsyncDLModel"
-
-
 def test_an_estimator_and_a_model_come_back_as_they_were(frame, graph, tmp_path):
     estimator = SparkAsyncDL(**{**GAUSSIANS, "tensorflowGraph": graph, "tfLearningRate": 0.05, "iters": 3})
     Pipeline(stages=[estimator]).write().overwrite().save(str(tmp_path / "estimator"))
@@ -304,9 +269,3 @@ def test_a_placeholder_that_nothing_feeds(frame, jobs_run):
     with pytest.raises(ModelError, match=r"The loss needs 'keep:0', which nothing feeds"):
         build(None).fit(frame)
     assert not jobs_run()
-
-
-def _array(column):
-    from pyspark.ml.functions import vector_to_array
-
-    return vector_to_array(column)
