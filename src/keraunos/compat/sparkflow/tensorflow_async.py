@@ -252,7 +252,7 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
         from keraunos.compat.sparkflow.training import prepare, train
 
         training, prepared, columns = self._prepared(dataset, prepare)
-        chosen = dataset.select(*(sf.col(f"`{name}`") for name in columns.names))
+        chosen = dataset.select(*(sf.col(f"`{name.replace('`', '``')}`") for name in columns.names))
         partitions = launch.partitions_of(chosen)
         workers = workers_of(self.getPartitions(), partitions, launch.total_slots(dataset.sparkSession))
         listeners = [print_loss] if self.getVerbose() > 0 else []
