@@ -16,6 +16,7 @@ from keraunos.compat.zoo.bigdl.optim.optimizer import (
     MinLoss,
     Plateau,
     SeveralIteration,
+    Step,
     Top1Accuracy,
     TrainSummary,
     TriggerAnd,
@@ -188,6 +189,16 @@ def test_clipping_bounds_what_a_step_moves(spark, graph):
     constant = TFOptimizer.from_loss(loss, SGD(1.0), clip_value=0.01)
     constant.optimize(MaxIteration(1))
     assert max(np.abs(each).max() for each in trained(constant)) == pytest.approx(0.01, rel=1e-4)
+
+
+def test_a_schedule_goes_on_where_the_last_call_ended(spark, graph):
+    loss, _, _ = linear(dataset(spark, batch_size=ROWS, val=False))
+    once, twice = (TFOptimizer(loss, SGD(0.1, leaningrate_schedule=Step(2, 0.5))) for _ in range(2))
+    once.optimize(MaxIteration(5))
+    twice.optimize(MaxIteration(3))
+    twice.optimize(MaxIteration(5))
+    for expected, found in zip(trained(once), trained(twice), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_methods_by_the_beginnings_of_names(spark, graph):

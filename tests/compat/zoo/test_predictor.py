@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ from pyspark.ml.linalg import Vectors
 
 from keraunos.compat.zoo.bigdl.optim.optimizer import Adam, MaxEpoch
 from keraunos.compat.zoo.tfpark import TFDataset, TFOptimizer, TFPredictor
+from keraunos.compat.zoo.util.tf import export_tf
 from keraunos.errors import JobError, ModelError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -144,3 +146,16 @@ def test_a_saved_session_predicts_the_same_in_another_process(spark, graph, tmp_
     program = [sys.executable, "-c", RESTORE, path, str(tmp_path / "found.npy"), str(tmp_path / "x.npy")]
     subprocess.run(program, check=True, capture_output=True)
     np.testing.assert_allclose(np.load(tmp_path / "found.npy"), predictions, rtol=1e-5, atol=1e-6)
+
+
+def test_a_graph_is_exported_with_its_values(spark, graph, tmp_path):
+    x, _ = dataset(spark).tensors
+    w, session = restored()
+    output = tf.matmul(x, w, name="output")
+    export_tf(session, str(tmp_path), [x], [output])
+    assert json.loads((tmp_path / "graph_meta.json").read_text())["input_names"] == [x.name]
+    with tf.Graph().as_default(), v1.Session() as other:
+        tf.graph_util.import_graph_def(
+            v1.GraphDef.FromString((tmp_path / "frozen_inference_graph.pb").read_bytes()), name=""
+        )
+        np.testing.assert_allclose(other.run("output:0", {x.name: X}), X @ W, rtol=1e-5)

@@ -30,16 +30,17 @@ _LIVE: dict[str, WeakSet[Rule]] = {}
 
 
 class Rate:
-    """The learning rate of a step, by a schedule or by `learningrate_decay`."""
+    """The learning rate of a step, by a schedule or by `learningrate_decay`; `steps_before` others have gone before."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         schedule = options.get("leaningrate_schedule")
         self._schedule = schedules.Default() if schedule is None else schedules.from_json(schedule)
         self._decay = float(options.get("learningrate_decay") or 0.0)
+        self._before = int(options.get("steps_before") or 0)
 
     def at(self, rate: float, step: int) -> float:
         """The rate of a step, counted from 1, where `rate` is what it began with."""
-        return self._schedule.rate(rate, self._decay, step - 1, 0)
+        return self._schedule.rate(rate, self._decay, self._before + step - 1, 0)
 
 
 class Clipping:

@@ -7,7 +7,7 @@ trained values are in `sess` when `optimize` returns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -198,6 +198,14 @@ class TFOptimizer:
             trained = TrainedKeras(keras_model, dataset, applies_itself=optimizer is None)
         return cls._of(trained, optimizer, model_dir)
 
+    @staticmethod
+    def export_training_model(*_: Any, **__: Any) -> NoReturn:
+        """Refused: it wrote a graph for a training by BigDL's own Scala program."""
+        raise JobError(
+            "export_training_model must be replaced: there is no Scala program here that trains an exported graph. "
+            "Train with TFOptimizer.from_loss, and export the trained graph with zoo.util.tf.export_tf."
+        )
+
     @classmethod
     def _of(cls, graph: Trained, optim_method: Any, model_dir: str | None) -> TFOptimizer:
         made = cls.__new__(cls)
@@ -321,7 +329,13 @@ class TFOptimizer:
     def _rule(self, names: Sequence[str]) -> RuleSpec:
         if self._method is None:
             return RuleSpec("own")
-        return combined_rule(self._method, clip_constant=self._clip_constant, clip_norm=self._clip_norm, names=names)
+        return combined_rule(
+            self._method,
+            clip_constant=self._clip_constant,
+            clip_norm=self._clip_norm,
+            names=names,
+            steps_before=self._state.neval - 1,
+        )
 
     def _rates(self) -> dict[str, OptimMethod]:
         if self._method is None:

@@ -347,13 +347,15 @@ def combined_rule(
     clip_constant: tuple[float, float] | None = None,
     clip_norm: float | None = None,
     names: Sequence[str] = (),
+    steps_before: int = 0,
 ) -> RuleSpec:
     """The rule of a method, or of methods by the beginnings of the names of the variables that each is for.
 
-    A variable belongs to the longest beginning that fits; one of `names` that none fits is an error.
+    A variable belongs to the longest beginning that fits; one of `names` that none fits is an error. Schedules go on
+    from `steps_before`.
     """
     if isinstance(methods, OptimMethod):
-        return methods.rule(clip_constant=clip_constant, clip_norm=clip_norm)
+        return _later(methods.rule(clip_constant=clip_constant, clip_norm=clip_norm), steps_before)
     if not isinstance(methods, Mapping) or not methods:
         raise JobError(
             "`optim_method` must be one of bigdl.optim.optimizer's methods, or a mapping from the beginnings of "
@@ -367,7 +369,7 @@ def combined_rule(
                 "A method for some of the variables must be one that may run on any server, without a Plateau, "
                 f"`learningrates` and `weightdecays`. Received: {method!r} for {prefix!r}."
             )
-        parts[prefix] = method.rule().to_json()
+        parts[prefix] = _later(method.rule(), steps_before).to_json()
     for name in names:
         method_for(name, list(parts))
     return RuleSpec("bigdl_by_prefix", {"methods": parts, **clipping(clip_constant, clip_norm)})
@@ -419,6 +421,10 @@ def clipping(constant: tuple[float, float] | None, norm: float | None) -> dict[s
     if norm is not None:
         options["clip_norm"] = number("clip_norm", norm, above=0)
     return options
+
+
+def _later(rule: RuleSpec, steps_before: int) -> RuleSpec:
+    return RuleSpec(rule.name, {**rule.options, "steps_before": steps_before}) if steps_before else rule
 
 
 def _for_rule(options: Mapping[str, Any]) -> dict[str, Any]:
