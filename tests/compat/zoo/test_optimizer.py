@@ -339,3 +339,30 @@ def test_a_checkpoint_says_where_training_stood(spark, graph, tmp_path):
     assert (where["steps"], where["epochs"]) == (8, 2)
     # An epoch has three steps; the trigger counts on, over epochs and over calls.
     assert sorted(path.name for path in tmp_path.glob("model.*")) == ["model.12", "model.4", "model.8"]
+
+
+def test_records_of_files_and_pipelines_are_trained_on(spark, graph, tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / "rows.tfrecord")) as writer:
+        for x, y in zip(X, Y, strict=True):
+            features = {"x": x.tolist(), "y": y.tolist()}
+            lists = {name: tf.train.Feature(float_list=tf.train.FloatList(value=v)) for name, v in features.items()}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString())
+    data = TFDataset.from_tfrecord_file(spark.sparkContext, str(tmp_path / "rows.tfrecord"), batch_size=ROWS)
+    (examples,) = data.tensors
+    shapes = {"x": tf.io.FixedLenFeature([3], tf.float32), "y": tf.io.FixedLenFeature([1], tf.float32)}
+    parsed = tf.io.parse_example(examples, shapes)
+    _check_one_descent(parsed["x"], parsed["y"], "from_file")
+    with tf.init_scope():
+        pipeline = tf.data.Dataset.from_tensor_slices((X / 2, Y)).map(lambda x, y: (2 * x, y))
+    _check_one_descent(*TFDataset.from_tf_data_dataset(pipeline, batch_size=ROWS).tensors, "from_pipeline")
+
+
+def _check_one_descent(x, y, scope):
+    with v1.variable_scope(scope):
+        w = v1.get_variable("w", [3, 1], initializer=v1.zeros_initializer())
+        b = v1.get_variable("b", [1], initializer=v1.zeros_initializer())
+    optimizer = TFOptimizer(tf.reduce_mean(tf.square(tf.matmul(x, w) + b - y)), SGD(0.1))
+    optimizer.optimize(MaxIteration(2))
+    expected_w, expected_b = descended(2, 0.1)
+    np.testing.assert_allclose(optimizer.sess.run(w), expected_w, rtol=1e-4)
+    np.testing.assert_allclose(optimizer.sess.run(b), expected_b, rtol=1e-4)
