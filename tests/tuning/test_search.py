@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator, RegressionEvaluator
 from pyspark.ml.linalg import Vectors
@@ -11,11 +12,13 @@ from pyspark.ml.tuning import ParamGridBuilder
 from keraunos import KerasClassifier
 from keraunos.compat.sparkflow.graph_utils import build_graph
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDL, SparkAsyncDLModel
-from keraunos.errors import JobError
+from keraunos.errors import JobError, WorkerError
 from keraunos.tuning.search import search
 from tests.compat.sparkflow import models
 
 pytestmark = pytest.mark.spark
+
+v1 = tf.compat.v1
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +82,26 @@ def test_an_estimator_of_sparks_own_is_fitted_as_it_is(frame):
     assert found.best.metric > 0.9
 
 
-def test_a_trial_that_fails_ends_alone_and_a_mistake_ends_the_search(frame, estimator):
+def test_a_trial_that_fails_ends_alone(frame):
+    def at_most_fifty_rows():
+        x = v1.placeholder(tf.float32, shape=[None, 10], name="x")
+        with tf.control_dependencies([v1.Assert(tf.shape(x)[0] <= 50, ["too many rows"])]):
+            out = models.dense(tf.identity(x), 10, name="out")
+        return v1.losses.mean_squared_error(x, out)
+
+    estimator = SparkAsyncDL(
+        inputCol="features", tensorflowGraph=build_graph(at_most_fifty_rows), tfOutput="out/add:0", iters=2
+    )
+    found = search(estimator, {"miniBatchSize": [100, 20]}, frame)
+    assert found.best.params == {"miniBatchSize": 20}
+    failed, _ = found.trials
+    assert "too many rows" in failed.error
+    assert np.isnan(failed.metric)
+    with pytest.raises(WorkerError, match=r"No trial of the search ended well.*too many rows"):
+        search(estimator, {"miniBatchSize": [100]}, frame)
+
+
+def test_a_mistake_ends_the_search_before_it_begins(frame, estimator):
     with pytest.raises(JobError, match=r"`space` must be one of .*Received: 'learningRate'"):
         search(estimator, {"learningRate": [1]}, frame)
     with pytest.raises(JobError, match="`tfOptimizer` must be one of"):
