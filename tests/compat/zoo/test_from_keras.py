@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keraunos.compat.zoo.bigdl.optim.optimizer import SGD, MaxEpoch, MaxIteration, TrainSummary
-from keraunos.compat.zoo.tfpark import TFDataset, TFOptimizer, TFPredictor
+from keraunos.compat.zoo.tfpark import KerasModel, TFDataset, TFOptimizer, TFPredictor
 from keraunos.errors import JobError, ModelError
 
 tf_keras = pytest.importorskip("tf_keras")
@@ -122,3 +122,29 @@ def test_an_optim_method_takes_the_place_of_keras_3s_optimizer(spark):
     np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-4, atol=1e-6)
     with pytest.raises(JobError, match="model.compile\\(metrics="):
         TFOptimizer.from_keras(model, data, metrics={"a": 1})
+
+
+@pytest.mark.filterwarnings("ignore:`Model.state_updates` will be removed:UserWarning")
+def test_a_keras_2_model_on_spark(graph):
+    model = KerasModel(keras2(tf_keras.optimizers.legacy.Adam(0.05)))
+    model.fit(X, CLASSES, batch_size=12, epochs=2, distributed=True)
+    here, there = model.evaluate(X, CLASSES), model.evaluate(X, CLASSES, batch_per_thread=7, distributed=True)
+    assert there == pytest.approx(here, rel=1e-4)
+    np.testing.assert_allclose(model.predict(X, distributed=True), model.predict(X), rtol=1e-4, atol=1e-6)
+
+
+def test_a_keras_3_model_on_spark(spark, tmp_path):
+    model = KerasModel(keras3())
+    history = model.fit(halves(), epochs=2)
+    assert len(history["loss"]) == 2
+    measured = model.evaluate(halves(batch_size=-1, val_tensors=None, batch_per_thread=5))
+    expected = model.model.evaluate({"left": X[:, :2], "right": X[:, 2:]}, CLASSES, verbose=0, return_dict=True)
+    assert measured == pytest.approx(expected, rel=1e-4)
+    assert model.predict(halves()).count() == len(X)
+    model.save_model(str(tmp_path / "model.keras"))
+    again = KerasModel.load_model(str(tmp_path / "model.keras"))
+    np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
+    with pytest.raises(JobError, match="`validation_data` must be left out"):
+        model.fit(halves(), validation_data=(X, CLASSES))
+    with pytest.raises(JobError, match="`callbacks` must be left out of a fit on Spark"):
+        model.fit(halves(), callbacks=[])

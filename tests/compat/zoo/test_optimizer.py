@@ -240,9 +240,11 @@ def test_dropout_is_fed_and_batch_norm_moves(spark, graph):
 
 def test_a_train_op_applies_the_gradient_of_all_workers(spark, graph):
     loss, _, _ = linear(dataset(spark, batch_size=ROWS, val=False))
-    train_op = ZooOptimizer(v1.train.MomentumOptimizer(0.1, 0.9)).minimize(loss)
+    step = v1.train.create_global_step()
+    train_op = ZooOptimizer(v1.train.MomentumOptimizer(0.1, 0.9)).minimize(loss, global_step=step)
     optimizer = TFOptimizer.from_train_op(train_op, loss)
     optimizer.optimize(MaxIteration(2))
+    assert optimizer.sess.run(step) == 2
     w, b = np.zeros((3, 1)), np.zeros(1)
     velocity_w, velocity_b = np.zeros((3, 1)), np.zeros(1)
     for _ in range(2):

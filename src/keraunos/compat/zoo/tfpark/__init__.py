@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.tfnet import TFNet
+    from keraunos.compat.zoo.tfpark.model import KerasModel
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
     from keraunos.compat.zoo.tfpark.zoo_optimizer import ZooOptimizer
 
 _HOMES = {
+    "KerasModel": "keraunos.compat.zoo.tfpark.model",
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
     "TFNet": "keraunos.compat.zoo.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
@@ -20,7 +22,7 @@ _HOMES = {
     "ZooOptimizer": "keraunos.compat.zoo.tfpark.zoo_optimizer",
 }
 
-__all__ = ["TFDataset", "TFNet", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
+__all__ = ["KerasModel", "TFDataset", "TFNet", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,15 +35,19 @@ def is_in_graph(model: Any) -> bool:
 
 
 def trained_keras_graph(
-    model: Any, dataset: TFDataset, *, own_optimizer: bool, metrics: Mapping[str, Any] | None
+    model: Any, dataset: TFDataset, *, own_optimizer: bool, metrics: Mapping[str, Any] | None, trains: bool = True
 ) -> TrainedGraph:
-    """The graph of a compiled model; with `own_optimizer`, one whose Keras optimizer applies the gradients."""
+    """The graph of a compiled model; with `own_optimizer`, one whose Keras optimizer applies the gradients.
+
+    With `trains=False` it is only measured, and the dataset may be one for predictions.
+    """
     if getattr(model, "optimizer", None) is None or getattr(model, "total_loss", None) is None:
         raise ModelError(
             f"The model {model.name!r} must be compiled. Received: a model without a loss. Call "
             "model.compile(optimizer=…, loss=…) first."
         )
-    check_trainable(dataset)
+    if trains:
+        check_trainable(dataset)
     graph = model.total_loss.graph
     with graph.as_default(), _quietly():
         scalars = dict(_row_means(model) if metrics is None else metrics)

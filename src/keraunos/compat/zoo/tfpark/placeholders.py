@@ -11,10 +11,10 @@ from typing import Any
 
 from keraunos.compat.zoo.tfpark.structure import TensorMeta
 from keraunos.errors import JobError, ModelError
+from keraunos.learners.graph_analysis import PLACEHOLDERS, closure
 
 # An attribute and no collection: collections are written into every checkpoint, and cannot hold a dataset.
 _NOTE = "_keraunos_zoo_datasets"
-_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 
 
 def placeholders_for(dataset: Any, metas: Sequence[TensorMeta], first: int | None) -> list[Any]:
@@ -87,16 +87,9 @@ def check_used(dataset: Any, tensors: Iterable[Any], what: str) -> None:
 
 
 def placeholders_of(tensors: Iterable[Any]) -> list[Any]:
-    """The placeholders that tensors or operations depend on, in the order of the graph."""
-    waiting = [getattr(each, "op", each) for each in tensors]
-    seen: dict[str, Any] = {}
-    while waiting:
-        operation = waiting.pop()
-        if operation.name not in seen:
-            seen[operation.name] = operation
-            waiting += [tensor.op for tensor in operation.inputs]
-            waiting += operation.control_inputs
-    return [seen[name].outputs[0] for name in sorted(seen) if seen[name].type in _PLACEHOLDERS]
+    """The placeholders that tensors or operations depend on, by name."""
+    found = closure(getattr(each, "op", each) for each in tensors)
+    return [found[name].outputs[0] for name in sorted(found) if found[name].type in PLACEHOLDERS]
 
 
 def _notes(graph: Any) -> dict[str, tuple[Any, str]]:

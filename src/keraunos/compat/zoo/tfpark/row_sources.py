@@ -146,6 +146,11 @@ def stacked(entries: Sequence[Any], meta: TensorMeta) -> Array:
         ) from None
 
 
+def chosen(records: RDD[tuple[Any, ...]], places: Sequence[int]) -> RDD[tuple[Any, ...]]:
+    """The records with some of their entries, in another order."""
+    return records.mapPartitions(functools.partial(_chosen, tuple(places)), preservesPartitioning=True)
+
+
 def array_structure(tensors: Any, argument: str) -> tuple[Any, list[Array]]:
     """The structure of a nest of arrays, without names, and the arrays themselves; float64 becomes float32."""
     arrays = [_plain(np.asarray(tensor)) for tensor in flatten(tensors)]
@@ -162,6 +167,10 @@ def array_structure(tensors: Any, argument: str) -> tuple[Any, list[Array]]:
 
 def _plain(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _chosen(places: Sequence[int], records: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    return (tuple(record[place] for place in places) for record in records)
 
 
 def _rows_of(portion: Sequence[Array]) -> Iterator[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from keraunos.compat.zoo.common.nncontext import init_nncontext
 from keraunos.compat.zoo.tfpark.descriptions import described, listed, named_pair
 from keraunos.compat.zoo.tfpark.frame_columns import column_metas
 from keraunos.compat.zoo.tfpark.placeholders import placeholders_for
-from keraunos.compat.zoo.tfpark.row_sources import ArrayRows, FrameRows, RddRows, RowSource, array_structure
+from keraunos.compat.zoo.tfpark.row_sources import ArrayRows, FrameRows, RddRows, RowSource, array_structure, chosen
 from keraunos.compat.zoo.tfpark.structure import STRING, TensorMeta, flatten, pack, with_unique_names
 from keraunos.compat.zoo.tfpark.tf_data_rows import TfDataRows
 from keraunos.compat.zoo.tfpark.tfrecord_rows import TfRecordRows
@@ -407,6 +407,12 @@ class TFDataset:
         slots = self.slots
         features = len(flatten(self.tensor_structure[0])) if self.has_labels else len(slots)
         return Columns(features=slots[:features], labels=slots[features:])
+
+    def records_for(self, columns: Columns) -> Any:
+        """An RDD of flat records in their order, with an entry for each of the columns."""
+        records = self.row_source.records()
+        entries = [slot.columns[0] for slot in self.slots]
+        return records if entries == list(columns.names) else chosen(records, list(map(entries.index, columns.names)))
 
     def _pair(self, what: str) -> Any:
         if not self.has_labels:

@@ -306,6 +306,7 @@ class TFOptimizer:
                 if summary is not None:
                     summary.close()
         self._graph.take(result.archive)
+        self._graph.count_on(hooks.state.neval - self._state.neval)
         self._state, self.scores, self.history = hooks.state, hooks.scores, result.history
 
     def _job(self, source: ModelSource, rule: RuleSpec, plan: Plan) -> TrainingJob:

@@ -65,18 +65,8 @@ class TFPredictor:
         Its elements are arrays, or lists of arrays where there are several outputs. Nothing is computed before it is
         used, and then with the values that the model has now.
         """
-        dataset = self._dataset
-        read = [slot.columns[0] for slot in self._slots]
-        # A record has an entry for each tensor; those that are not needed stand where nobody looks.
-        columns = Columns(
-            features=self._slots, labels=tuple(slot for slot in dataset.slots if slot.columns[0] not in read)
-        )
-        entries = [slot.columns[0] for slot in dataset.slots]
-        order = [entries.index(name) for name in columns.names]
-        records = dataset.row_source.records()
-        if order != sorted(order):
-            records = records.map(_Reordered(order))
-        return predict_rdd(records, self._source(), columns, dataset.rows_predicted_together)
+        dataset, columns = self._dataset, Columns(features=self._slots)
+        return predict_rdd(dataset.records_for(columns), self._source(), columns, dataset.rows_predicted_together)
 
     def _serve(self, dataset: TFDataset, slots: Sequence[Slot], source: Callable[[], ModelSource]) -> None:
         self._dataset = dataset
@@ -94,13 +84,3 @@ class TFPredictor:
             return graph_source(session, inputs=needed, outputs=named)
 
         self._serve(dataset, [slot for slot in dataset.slots if slot.name in needed], source)
-
-
-class _Reordered:
-    """A record's entries in another order; runs on executors."""
-
-    def __init__(self, order: list[int]) -> None:
-        self._order = order
-
-    def __call__(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(record[place] for place in self._order)

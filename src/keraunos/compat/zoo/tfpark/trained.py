@@ -47,6 +47,9 @@ class Trained(Protocol):
     def take(self, archive: bytes) -> None:
         """Take the values of an archive."""
 
+    def count_on(self, steps: int) -> None:
+        """So many steps were taken, by workers whose counters stay with them."""
+
     def take_vector(self, source: ModelSource, vector: Vector) -> None:
         """Take the values of a vector, which lie as in `source`."""
 

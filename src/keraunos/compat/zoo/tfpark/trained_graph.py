@@ -16,6 +16,7 @@ from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
+from keraunos.learners.graph_analysis import closure, written_in
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.parameters import Layout, Vector
 
@@ -127,6 +128,17 @@ class TrainedGraph:
         from keraunos.learners.graph_source import values_into_session
 
         values_into_session(self.session, archive)
+
+    def count_on(self, steps: int) -> None:
+        """Advance the graph's global step, where `train_op` does that on the workers."""
+        import tensorflow as tf
+
+        counter = None if self.train_op is None else tf.compat.v1.train.get_global_step(self.session.graph)
+        if counter is None or counter.op.name not in written_in(closure([getattr(self.train_op, "op", self.train_op)])):
+            return
+        # The value that it is initialized with is given another one, so that the graph does not grow.
+        now = self.session.run(counter)
+        self.session.run(counter.initializer, {counter.initializer.inputs[1]: now + steps})
 
     def take_vector(self, source: ModelSource, vector: Vector) -> None:
         """Put the values of a vector, which lie as in `source`, into the session."""

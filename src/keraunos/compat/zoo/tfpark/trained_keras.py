@@ -19,17 +19,19 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class TrainedKeras:
-    """A compiled Keras 3 model; `applies_itself` says whether its own optimizer steps."""
+    """A compiled Keras 3 model; `applies_itself` says whether its own optimizer steps, `trains` whether any does."""
 
     model: Any
     dataset: TFDataset
     applies_itself: bool
     session: Any = None
+    trains: bool = True
 
     def __post_init__(self) -> None:
         from keraunos.learners.keras_archive import check_trainable as check_compiled
 
-        check_trainable(self.dataset)
+        if self.trains:
+            check_trainable(self.dataset)
         check_compiled(self.model)
         if not self.model.built:
             raise ModelError(
@@ -73,6 +75,9 @@ class TrainedKeras:
         from keraunos.learners.keras_variables import read_vector, write_vector
 
         write_vector(self.model, read_vector(from_archive(archive)))
+
+    def count_on(self, steps: int) -> None:
+        """The model counts no steps outside of its optimizer, which begins anew with every training."""
 
     def take_vector(self, source: ModelSource, vector: Vector) -> None:
         """Set the model's variables."""

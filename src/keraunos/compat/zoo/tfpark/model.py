@@ -1,0 +1,162 @@
+"""Analytics Zoo's `KerasModel`: a Keras model that is fitted, measured and asked on Spark. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch
+from keraunos.compat.zoo.tfpark.evaluation import evaluate_rdd
+from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
+from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
+from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
+from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
+from keraunos.errors import JobError
+
+_BATCH_ROWS = 32
+
+
+class KerasModel:
+    """A Keras model on Spark.
+
+    Args:
+        model: a compiled model, of Keras 2 in a TensorFlow graph or of Keras 3.
+        model_dir: where checkpoints are written; any Hadoop path.
+        optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
+    """
+
+    def __init__(self, model: Any, model_dir: str | None = None, optimizer: Any = None) -> None:
+        self.model = model
+        self.model_dir = model_dir
+        self.optimizer = optimizer
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        validation_data: Any = None,
+        distributed: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Train for some epochs, on Spark where `x` is a `TFDataset` or `distributed` is true, and otherwise here.
+
+        Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here.
+        """
+        if not isinstance(x, TFDataset) and not distributed:
+            return self.model.fit(x, y, batch_size=batch_size, epochs=epochs, validation_data=validation_data, **kwargs)
+        if kwargs:
+            raise JobError(
+                f"`{next(iter(kwargs))}` must be left out of a fit on Spark. Received: {kwargs!r}. Use TFOptimizer, "
+                "which has triggers and summaries, or fit without `distributed`."
+            )
+        if isinstance(x, TFDataset):
+            _check_alone(y=y, batch_size=batch_size, validation_data=validation_data)
+            dataset = x
+        else:
+            dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
+        optimizer = TFOptimizer.from_keras(self.model, dataset, model_dir=self.model_dir, optimizer=self.optimizer)
+        optimizer.optimize(MaxEpoch(epochs))
+        return optimizer.history
+
+    def evaluate(
+        self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
+    ) -> dict[str, float]:
+        """The loss and the metrics by name, over all rows."""
+        if not isinstance(x, TFDataset) and not distributed:
+            found = self.model.evaluate(x, y, batch_size=batch_per_thread or _BATCH_ROWS, verbose=0)
+            values = found if isinstance(found, (list, tuple)) else [found]
+            return {name: float(value) for name, value in zip(self.metrics_names, values, strict=False)}
+        if isinstance(x, TFDataset):
+            _check_alone(y=y, batch_per_thread=batch_per_thread)
+        dataset = x if isinstance(x, TFDataset) else _served((x, y), batch_per_thread)
+        trained = self._measured(dataset)
+        columns = trained.columns()
+        return evaluate_rdd(dataset.records_for(columns), trained.source(), columns, dataset.rows_predicted_together)
+
+    def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
+        """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""
+        if isinstance(x, TFDataset):
+            _check_alone(batch_per_thread=batch_per_thread)
+            return TFPredictor.from_keras(self.model, x).predict()
+        if not distributed:
+            return self.model.predict(x, batch_size=batch_per_thread or _BATCH_ROWS)
+        rows = TFPredictor.from_keras(self.model, _served(x, batch_per_thread)).predict().collect()
+        if rows and isinstance(rows[0], list):
+            return [np.stack(each) for each in zip(*rows, strict=True)]
+        return np.stack(rows)
+
+    def train_on_batch(self, *arguments: Any, **named: Any) -> Any:
+        """Keras's own."""
+        return self.model.train_on_batch(*arguments, **named)
+
+    def test_on_batch(self, *arguments: Any, **named: Any) -> Any:
+        """Keras's own."""
+        return self.model.test_on_batch(*arguments, **named)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Keras's own."""
+        return self.model.predict_on_batch(x)
+
+    @property
+    def metrics_names(self) -> Sequence[str]:
+        """The names of the loss and the metrics."""
+        names: Sequence[str] = self.model.metrics_names
+        return names
+
+    def get_weights(self) -> list[Any]:
+        """The model's weights."""
+        return list(self.model.get_weights())
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Set the model's weights."""
+        self.model.set_weights(weights)
+
+    def save_weights(self, filepath: str, overwrite: bool = True) -> None:
+        """Write the model's weights to a file, as Keras does."""
+        self.model.save_weights(filepath, overwrite=overwrite)
+
+    def load_weights(self, filepath: str) -> None:
+        """Read the model's weights from a file."""
+        self.model.load_weights(filepath)
+
+    def save_model(self, path: str, overwrite: bool = True) -> None:
+        """Write the model to a file, as Keras does."""
+        self.model.save(path, overwrite=overwrite)
+
+    @staticmethod
+    def load_model(path: str) -> KerasModel:
+        """The model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
+        import tensorflow as tf
+
+        if tf.executing_eagerly():
+            import keras
+
+            return KerasModel(keras.saving.load_model(path))
+        import tf_keras
+
+        return KerasModel(tf_keras.models.load_model(path))
+
+    def _measured(self, dataset: TFDataset) -> Trained:
+        if is_in_graph(self.model):
+            return trained_keras_graph(self.model, dataset, own_optimizer=False, metrics=None, trains=False)
+        return TrainedKeras(self.model, dataset, applies_itself=True, trains=False)
+
+
+def _served(tensors: Any, batch_per_thread: int | None) -> TFDataset:
+    return TFDataset.from_ndarrays(tensors, batch_per_thread=batch_per_thread or _BATCH_ROWS)
+
+
+def _check_alone(**arguments: Any) -> None:
+    """Refuse what a dataset says itself."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise JobError(
+                f"`{name}` must be left out where `x` is a TFDataset. Received: {value!r}. Give it when the dataset is "
+                "made."
+            )
