@@ -13,6 +13,7 @@ from keraunos.compat.zoo.tfpark import TFDataset
 from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, conformed, flat_records, flatten, pack
 from keraunos.errors import ColumnError, DataError, JobError, KeraunosError, ModelError
+from keraunos.launch.spark import worker_environment
 
 pytestmark = pytest.mark.spark
 
@@ -34,8 +35,14 @@ def legacy(spark, **options):
     return TFDataset.from_rdd(records(spark), **arguments)
 
 
+def collected(rdd):
+    # In the workers that a fit has, too: whoever comes first imports TensorFlow for all.
+    with worker_environment(rdd.context, "tensorflow"):
+        return rdd.collect()
+
+
 def kept(dataset):
-    return dataset.row_source.records().collect()
+    return collected(dataset.row_source.records())
 
 
 def test_tensors_are_placeholders_of_the_described_types_and_shapes(spark, graph):
@@ -213,7 +220,7 @@ def test_tfrecord_files_are_read_in_order_and_shared_out(spark, tmp_path, packed
     assert [row[0] for row in kept(dataset)] == expected
     shared = dataset.row_source.training(3)
     assert shared.getNumPartitions() >= 3
-    assert sorted(row[0] for row in shared.collect()) == expected
+    assert sorted(row[0] for row in collected(shared)) == expected
 
 
 def test_files_that_executors_cannot_open_come_through_spark(spark, tmp_path):
@@ -258,7 +265,7 @@ def test_a_tf_data_pipeline_runs_on_executors(spark, graph, parts):
     with tf.init_scope():
         data = pipeline()
     dataset = TFDataset.from_tf_data_dataset(data, batch_size=4)
-    rows = dataset.row_source.training(parts).collect()
+    rows = collected(dataset.row_source.training(parts))
     assert sorted((row[0].tolist(), int(row[1])) for row in rows) == [([i, 2.0 * i], i) for i in range(7)]
     assert [int(row[1]) for row in kept(dataset)] == list(range(7))
     assert [tensor.shape.as_list() for tensor in dataset.tensors] == [[None, 2], [None]]
@@ -285,7 +292,7 @@ def test_a_pipeline_that_executors_cannot_share_is_refused(spark, change, messag
 
 def test_a_shuffle_with_a_seed_is_the_same_for_every_task(spark):
     dataset = TFDataset.from_tf_data_dataset(pipeline(40).shuffle(40, seed=5), batch_size=4)
-    rows = dataset.row_source.training(3).collect()
+    rows = collected(dataset.row_source.training(3))
     assert sorted(int(row[1]) for row in rows) == list(range(40))
 
 
