@@ -29,8 +29,9 @@ from keraunos.tuning.trial_task import train_trial
 
 def bytes_of(dataframe: DataFrame, job: TrainingJob) -> int:
     """How many bytes the rows that a job reads take as Arrow."""
-    sizes = launch.columns_of(dataframe, job).mapInArrow(_sizes, "bytes long").collect()
-    return sum(int(row["bytes"]) for row in sizes)
+    with launch.worker_environment(dataframe.sparkSession, job.model.backend):
+        sizes = launch.columns_of(dataframe, job).mapInArrow(_sizes, "bytes long")
+    return sum(int(row["bytes"]) for row in sizes.collect())
 
 
 @dataclass(frozen=True)
