@@ -26,6 +26,7 @@ NEED_TENSORFLOW = [
     "launch/test_predict.py",
     "learners/test_graph_source.py",
     "learners/test_tensorflow_graph.py",
+    "tuning/test_search.py",
     "worker/test_record_predictions.py",
 ]
 collect_ignore = [] if importlib.util.find_spec("tensorflow") else NEED_TENSORFLOW
