@@ -9,10 +9,6 @@ VENV_TORCH := .venv-torch
 VENV_OLDEST := .venv-oldest
 PIP := -m pip --disable-pip-version-check install --quiet
 PYTEST := -m pytest
-# Most of a test's time is waiting for something to start, so two processes, each with a Spark of its own, run side by side.
-# The engine's tests want the cores to themselves: its workers look for messages without sleeping.
-SIDE_BY_SIDE := -n 2 --dist worksteal
-ENGINE := tests/architecture tests/convergence tests/exchange tests/launch
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
@@ -31,12 +27,7 @@ demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process,
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
 test: $(VENV)/.installed ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
-ifdef ARGS
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
-else
-	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(SIDE_BY_SIDE) $(addprefix --ignore ,$(ENGINE))
-	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ENGINE)
-endif
 
 test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
