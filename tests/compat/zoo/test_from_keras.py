@@ -2,12 +2,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from keraunos.compat.zoo.bigdl.optim.optimizer import SGD, MaxEpoch, MaxIteration, TrainSummary
 from keraunos.compat.zoo.tfpark import KerasModel, TFDataset, TFOptimizer, TFPredictor
 from keraunos.errors import JobError, ModelError
-
-tf_keras = pytest.importorskip("tf_keras")
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
