@@ -82,7 +82,7 @@ def test_without_the_secret_nobody_is_heard(host, where):
 @pytest.mark.parametrize("servers", ["driver", "workers", 2])
 def test_on_a_network_the_job_trains_encrypted(servers):
     job = Job(
-        ExchangePlan.named("averaging"),
+        ExchangePlan("updates", 1, "synchronous", "mean"),
         LAYOUT,
         ZEROS,
         lambda rank, round_: (np.full(3, rank + 1, np.float32), 1),

@@ -116,7 +116,7 @@ def test_a_lap_changes_nothing_but_where_the_workers_meet():
     whole, history = engine.train(job(epochs=3), rows())
     cut, cut_history = engine.train(job(epochs=3, lap=2), rows())
     assert engine.difference(cut, whole) == 0.0
-    assert cut_history["loss"] == pytest.approx(history["loss"], rel=1e-9)
+    assert cut_history["loss"] == pytest.approx(history["loss"], rel=1e-6)  # float32 sums, cut elsewhere
 
 
 def test_metrics_of_laps_add_up_to_those_of_the_epoch():
