@@ -20,6 +20,7 @@ import numpy.typing as npt
 from keraunos.batch import Array, Batch, BatchSpec
 from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
 from keraunos.data.label_range import check_classes
+from keraunos.data.one_hot import one_hot_rows
 from keraunos.data.row_hash import Hashes, RowHasher, canonical_order
 from keraunos.data.row_shape import check_shape
 from keraunos.data.row_weights import class_factors, is_validation, row_weights
@@ -96,6 +97,10 @@ class ShardBuilder:
         for slot, block in zip((*self._columns.features, *self._columns.labels), blocks, strict=True):
             check_shape(slot, block, first_row)
             check_classes(slot, block, first_row)
+        blocks = [
+            one_hot_rows(slot, block) if slot.one_hot else block
+            for slot, block in zip((*self._columns.features, *self._columns.labels), blocks, strict=True)
+        ]
         extra = self._add_extra(batch, first_row)
         for store, block in zip(self._slots, blocks, strict=True):
             store.append(block)

@@ -26,6 +26,7 @@ class Slot:
             not known.
         kind: what a row holds: `"number"`, or an array or vector of them; or `"bytes"`, one text or binary value, for
             models that take strings. Text becomes its UTF-8 bytes.
+        one_hot: whether a class number becomes a row of zeros with a one at its place, as wide as there are classes.
     """
 
     name: str | None
@@ -34,10 +35,16 @@ class Slot:
     classes: int | None = None
     shape: tuple[int | None, ...] | None = None
     kind: str = "number"
+    one_hot: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ColumnError(one_of("kind", self.kind, KINDS))
+        if self.one_hot and self.classes is None:
+            raise ColumnError(
+                "A label that becomes one-hot must come with its number of classes. "
+                f"Received: {', '.join(map(repr, self.columns))} without it."
+            )
         if self.kind == "bytes" and (self.stacked or self.classes is not None):
             use = "a list of columns" if self.stacked else "class numbers"
             raise ColumnError(
@@ -75,6 +82,7 @@ class Slot:
             "classes": self.classes,
             "shape": shape,
             "kind": self.kind,
+            "one_hot": self.one_hot,
         }
 
     @classmethod
@@ -88,6 +96,7 @@ class Slot:
             classes=data["classes"],
             shape=None if shape is None else tuple(shape),
             kind=data.get("kind", "number"),
+            one_hot=data.get("one_hot", False),
         )
 
 

@@ -15,7 +15,7 @@ from keraunos.launch.follow import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts
-from keraunos.ml.preparation import Prepared, prepare
+from keraunos.ml.preparation import Labels, Prepared, prepare
 from keraunos.ml.serving import is_case_sensitive
 from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingParams
@@ -45,6 +45,10 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         """What else the fitted model must remember of the compiled one."""
         return None
 
+    def _encoded(self, model: Any, signature: Signature, labels: Labels) -> Labels:  # noqa: ARG002 - for subclasses
+        """What the labels become before a worker hands them to the model."""
+        return labels
+
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
         """What `fit` would do, for a search to run; `workers` in place of `numWorkers`."""
         from keraunos.launch import spark as launch
@@ -57,6 +61,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             first_row=lambda: _first_row(dataset),
             case_sensitive=is_case_sensitive(session),
             check=self._check,
+            encode=self._encoded,
         )
         return FitPlan(
             job=prepared.job if workers is None else replace(prepared.job, workers=workers),

@@ -76,7 +76,7 @@ def checked_labels(
             _check_sparse(slot, spec, port, name)
         elif name in losses.ONE_HOT | losses.BINARY | losses.REGRESSION:
             _check_same_shape(slot, spec, port, name)
-        checked.append(replace(slot, classes=_classes(loss, name, spec, port)))
+        checked.append(slot if slot.one_hot else replace(slot, classes=_classes(loss, name, spec, port)))
     return tuple(checked)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import BooleanType, NumericType
 
 from keraunos.errors import JobError, ModelError, PlanError
 from keraunos.exchange.rules.registry import rule_class
-from keraunos.job.columns import Columns
+from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob, check_compression
@@ -23,6 +23,7 @@ from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingParams
 
 FirstRow = Callable[[], Mapping[str, Any] | None]
+Labels = tuple[tuple[Slot, ...], tuple[SlotSpec, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def prepare(
     first_row: FirstRow,
     case_sensitive: bool = False,
     check: Callable[[Any, Signature], None] | None = None,
+    encode: Callable[[Any, Signature, Labels], Labels] | None = None,
 ) -> Prepared:
     """The job that the Params describe, for rows of this schema.
 
@@ -62,6 +64,7 @@ def prepare(
             length that the schema does not tell.
         case_sensitive: whether column names differ by case.
         check: what a kind of estimator asks of a model and its signature besides.
+        encode: what a kind of estimator makes of the labels before they are held against the model's outputs.
     """
     import keras
 
@@ -79,7 +82,8 @@ def prepare(
     features = fitting.checked_inputs(read.columns.features, read.features, signature)
     if check is not None:
         check(model, signature)
-    labels = fitting.checked_labels(model, read.columns.labels, read.labels, signature)
+    found = (read.columns.labels, read.labels)
+    labels = fitting.checked_labels(model, *(found if encode is None else encode(model, signature, found)), signature)
     check_compression(exchange, layout_of(model).dtype)
     archive = to_archive(model, custom)
     job = TrainingJob(
