@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch
-from keraunos.compat.zoo.tfpark.evaluation import evaluate_rdd
 from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
@@ -16,6 +15,7 @@ from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 from keraunos.compat.zoo.tfpark.trained import Trained
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.errors import JobError
+from keraunos.launch.evaluate import evaluate_rdd
 
 _BATCH_ROWS = 32
 

@@ -1,0 +1,101 @@
+"""The arguments of `SparkModel` in every release, as one set. Runs on the driver; nothing here is live."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from pyspark import SparkContext
+
+from keraunos.compat.elephas import optimizers
+from keraunos.compat.elephas.translate import check_server_mode, workers_of
+from keraunos.errors import JobError
+
+# The order of arguments without a name: before 0.4 a SparkContext came first, before 7.0 a mode behind the model.
+_WITH_CONTEXT = ("model", "optimizer", "mode", "frequency", "num_workers")
+_WITH_MODE = (
+    "model",
+    "mode",
+    "frequency",
+    "parameter_server_mode",
+    "num_workers",
+    "custom_objects",
+    "batch_size",
+    "port",
+)
+_TODAY = ("model", "num_workers", "custom_objects", "batch_size", "mode", "frequency", "parameter_server_mode", "port")
+_OLD_NAMES = {"master_network": "model", "elephas_optimizer": "optimizer"}
+_SAVED = ("mode", "frequency", "num_workers", "batch_size", "port")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a `SparkModel` was told; `SparkModel` itself says what each means."""
+
+    model: Any
+    mode: str
+    frequency: str = "epoch"
+    optimizer: Any = None
+    parameter_server_mode: str = "http"
+    num_workers: int | None = None
+    custom_objects: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int = 32
+    port: int | None = None
+
+    def with_model(self, model: Any) -> Self:
+        """The same for another model."""
+        return replace(self, model=model)
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain data, without the model and without custom code."""
+        config = {name: getattr(self, name) for name in _SAVED} | {"parameter_server_mode": self.parameter_server_mode}
+        config["mode"], config["frequency"] = str(self.mode), str(self.frequency)
+        optimizer = self.optimizer
+        if optimizer is not None:
+            known = optimizers.get(optimizer)
+            rule = optimizers.rule_of(known)
+            assert rule is not None
+            config["optimizer"] = known.get_config() if isinstance(known, optimizers.Optimizer) else rule.to_json()
+        return config
+
+    @staticmethod
+    def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords for a model's constructor, from what `to_config` or Elephas wrote; others' entries are dropped."""
+        return {name: value for name, value in config.items() if name in Settings.__dataclass_fields__}
+
+
+def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str) -> Settings:
+    """The settings of a call, of whichever release its form is."""
+    has_context = (bool(arguments) and isinstance(arguments[0], SparkContext)) or "sc" in options
+    given = {_OLD_NAMES.get(name, name): value for name, value in options.items() if name != "sc"}
+    positional = list(arguments[1:] if arguments and isinstance(arguments[0], SparkContext) else arguments)
+    order = _WITH_CONTEXT if has_context else _WITH_MODE if _names_mode(positional) else _TODAY
+    if len(positional) > len(order):
+        raise JobError(f"{kind} takes at most {len(order)} arguments without a name. Received: {len(positional)}.")
+    for name, value in zip(order, positional, strict=False):
+        if name in given:
+            raise JobError(f"`{name}` of {kind} must be given once. Received: {value!r} and {given[name]!r}.")
+        given[name] = value
+    _check_names(kind, given)
+    if given.get("model") is None:
+        raise JobError(f"{kind} must be given a compiled Keras model. Received: none. Write {kind}(model, ...).")
+    mode = given.pop("mode", None) or ("asynchronous" if has_context else default_mode)
+    settings = Settings(mode=mode, **{name: value for name, value in given.items() if value is not None})
+    check_server_mode(settings.parameter_server_mode)
+    workers_of(settings.num_workers, None, settings.num_workers or 1)
+    return settings
+
+
+def _names_mode(positional: Sequence[Any]) -> bool:
+    return len(positional) > 1 and isinstance(positional[1], str)
+
+
+def _check_names(kind: str, given: Mapping[str, Any]) -> None:
+    known = Settings.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise JobError(f"{kind} has no argument {name!r}.{hint} Expected some of: {', '.join(known)}.")

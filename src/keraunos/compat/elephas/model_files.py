@@ -1,0 +1,109 @@
+"""A model and how it is trained in one file, as Elephas keeps them. Runs on the driver.
+
+An `.h5` file is Keras's with one more attribute, a `.keras` file Keras's archive with one more entry; both are read by
+Keras alone too.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keraunos.errors import JobError, ModelError
+from keraunos.ml.hadoop_files import HadoopFolder
+
+SUFFIXES = (".keras", ".h5")
+_ATTRIBUTE = "distributed_config"
+_ENTRY = "distributed_config.json"
+
+
+def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite: bool, to_hadoop: bool) -> None:
+    """Write the file; what is there already is replaced only with `overwrite`."""
+    _check_suffix(file_name)
+    folder, name = _place(file_name) if to_hadoop else (None, file_name)
+    there = folder.has(name) if folder is not None else Path(file_name).exists()
+    if there and not overwrite:
+        raise JobError(f"There is a file {file_name!r} already. Save with overwrite=True to replace it.")
+    with tempfile.TemporaryDirectory(prefix="keraunos-") as scratch:
+        path = Path(scratch) / f"model{Path(file_name).suffix}"
+        write(model, path, _ATTRIBUTE, described)
+        content = path.read_bytes()
+    if folder is not None:
+        folder.replace(name, content)
+    else:
+        Path(file_name).write_bytes(content)
+
+
+def load(
+    file_name: str, *, from_hadoop: bool, custom_objects: Mapping[str, Any] | None
+) -> tuple[Any, Mapping[str, Any]]:
+    """The compiled model, and what describes how it is trained."""
+    _check_suffix(file_name)
+    if from_hadoop:
+        folder, name = _place(file_name)
+        content = folder.read(name)
+    else:
+        content = Path(file_name).read_bytes()
+    with tempfile.TemporaryDirectory(prefix="keraunos-") as scratch:
+        path = Path(scratch) / f"model{Path(file_name).suffix}"
+        path.write_bytes(content)
+        described = read_attribute(path, _ATTRIBUTE)
+        if described is None:
+            raise ModelError(
+                f"The file {file_name!r} must have been saved by SparkModel.save. Received: one without a description "
+                "of the training. Read it with keras.saving.load_model and give the model to SparkModel."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = keras.saving.load_model(path, custom_objects=dict(custom_objects or {}))
+    return model, described
+
+
+def write(model: Any, path: Path, attribute: str, described: Mapping[str, Any]) -> None:
+    """Let Keras write the model, and add the description."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.save(path)
+    text = json.dumps(described)
+    if path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path, "a") as file:
+            file.attrs[attribute] = text
+    else:
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(_ENTRY, text)
+
+
+def read_attribute(path: Path, attribute: str) -> Any:
+    """What describes the training in a file, `None` where nothing does."""
+    if path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            text = file.attrs.get(attribute)
+    else:
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read(_ENTRY) if _ENTRY in archive.namelist() else None
+    return None if text is None else json.loads(text)
+
+
+def _check_suffix(file_name: str) -> None:
+    if Path(file_name).suffix not in SUFFIXES:
+        raise JobError(
+            f"The name of a model's file must end in {' or '.join(map(repr, SUFFIXES))}. Received: {file_name!r}."
+        )
+
+
+def _place(file_name: str) -> tuple[HadoopFolder, str]:
+    from pyspark.sql import SparkSession
+
+    folder, _, name = file_name.rpartition("/")
+    return HadoopFolder(SparkSession.builder.getOrCreate(), folder or "."), name

@@ -1,0 +1,146 @@
+"""A training, a prediction and a measurement as Elephas means them, on RDDs. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+from pyspark import RDD, SparkContext
+
+from keraunos.compat.elephas import rows
+from keraunos.compat.elephas.translate import FitOptions, schedule_of, workers_of
+from keraunos.errors import DataError, ModelError
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.launch import preflight
+from keraunos.launch import spark as launch
+from keraunos.launch.evaluate import evaluate_rdd
+from keraunos.launch.follow import RuleMemory, TrainingResult
+from keraunos.launch.predict import predict_rdd
+from keraunos.learners.keras_archive import check_trainable, from_archive, to_archive
+
+_PREDICTED_TOGETHER = 1024
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Keras model on the driver, and what its archive needs to be read elsewhere."""
+
+    model: Any
+    custom_objects: Mapping[str, Any] = field(default_factory=dict)
+
+    def source(self) -> ModelSource:
+        """The model as it is now."""
+        return ModelSource(to_archive(self.model, self.custom_objects), keras.config.backend(), keras.config.floatx())
+
+    def take(self, archive: bytes) -> None:
+        """Give the model the weights of an archive."""
+        self.model.set_weights(from_archive(archive, self.custom_objects).get_weights())
+
+
+def train(
+    network: Network,
+    rdd: RDD[Any],
+    plan: ExchangePlan,
+    options: FitOptions,
+    *,
+    classes: int | None = None,
+    ports: tuple[int, int] | None = None,
+    memory: RuleMemory | None = None,
+) -> TrainingResult:
+    """Train on an RDD's elements; the network has the trained weights then. `classes` makes class numbers one-hot."""
+    check_compiled(network.model)
+    if not network.model.built:
+        # Only here an element is looked at before training: nobody else can say what shape the model is to have.
+        rows.build(network.model, rdd.first())
+    columns = rows.columns_of(
+        network.model, weighted=options.weighted, validated=options.validation is not None, labels=True
+    )
+    validation = _validation(options.validation, columns, classes)
+    workers = workers_of(options.num_workers, rdd.getNumPartitions(), preflight.total_slots(rdd.context))
+    parts = rdd if rdd.getNumPartitions() >= workers else rdd.repartition(workers)
+    job = TrainingJob(
+        model=network.source(),
+        columns=columns,
+        schedule=schedule_of(options),
+        exchange=plan,
+        workers=workers,
+        ports=ports,
+    )
+    result = launch.fit(
+        job,
+        rows.training_records(parts, columns, classes, validation),
+        custom_objects=network.custom_objects,
+        callbacks=options.callbacks,
+        verbose=options.verbose,
+        memory=memory,
+    )
+    network.take(result.archive)
+    return result
+
+
+def predict(network: Network, data: Any, context: SparkContext, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
+    """What the model gives for each row of arrays or of an RDD, in their order, on the driver."""
+    columns = rows.columns_of(network.model, labels=False)
+    if isinstance(data, RDD):
+        records = rows.feature_records(data, columns)
+    else:
+        arrays = rows.record_arrays(columns, data)
+        if not len(arrays[0]):
+            return []
+        records = rows.spread(context, arrays, preflight.total_slots(context))
+    found = predict_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
+    return list(found.collect())
+
+
+def evaluate(
+    network: Network,
+    features: Any,
+    labels: Any,
+    context: SparkContext,
+    *,
+    batch_rows: int,
+    weights: Any = None,
+    classes: int | None = None,
+) -> dict[str, float]:
+    """The loss and the metrics over arrays, or over an RDD of elements as `fit` takes them, by name."""
+    check_compiled(network.model)
+    columns = rows.columns_of(network.model, weighted=weights is not None)
+    if isinstance(features, RDD):
+        records = rows.training_records(features, columns, classes)
+    else:
+        arrays = rows.record_arrays(columns, features, labels, weights)
+        records = rows.spread(context, arrays, preflight.total_slots(context))
+    return evaluate_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
+
+
+def check_compiled(model: Any) -> None:
+    """Refuse what is no compiled Keras model."""
+    if not isinstance(model, keras.Model):
+        raise ModelError(
+            f"The model must be a compiled Keras model. Received: {type(model).__name__}. Give keras.Sequential or "
+            "keras.Model, after `compile`."
+        )
+    check_trainable(model)
+
+
+def _validation(given: Any, columns: Any, classes: int | None) -> list[Any] | None:
+    """The rows to validate on, an array for each column of a record but the last, which says that they are."""
+    if given is None:
+        return None
+    if isinstance(given, RDD):
+        return rows.records_to_arrays(given.collect(), columns, classes)
+    if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
+        raise DataError(
+            "`validation_data` must be (features, labels), with weights if rows have any, or an RDD of elements like "
+            f"those to train on. Received: {type(given).__name__}."
+        )
+    features, labels, *weights = given
+    if columns.weight is not None and not weights:
+        weights = [np.ones(len(labels))]
+    if classes is not None and np.ndim(labels) == 1:
+        labels = np.stack([rows.one_hot(label, classes) for label in labels])
+    return rows.record_arrays(columns, features, labels, *weights)

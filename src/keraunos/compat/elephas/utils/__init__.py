@@ -1,0 +1,1 @@
+"""What Elephas's programs use beside its models."""
