@@ -45,7 +45,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         """What else the fitted model must remember of the compiled one."""
         return None
 
-    def _encoded(self, model: Any, signature: Signature, labels: Labels) -> Labels:  # noqa: ARG002 - for subclasses
+    def _encoded(self, model: Any, signature: Signature, labels: Labels) -> Labels:
         """What the labels become before a worker hands them to the model."""
         return labels
 
