@@ -23,6 +23,7 @@ class System:
         fallbacks: the same for names that anybody may use; a program's own module of that name comes first.
         shadows: packages that other code needs as they are, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
+        spark1: whether its programs may be older than Spark 2 and call what that dropped.
     """
 
     name: str
@@ -30,11 +31,13 @@ class System:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     shadows: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    spark1: bool = False
 
 
 SYSTEMS = {
     system.name: system
     for system in (
+        System("elephas", aliases={"elephas": "keraunos.compat.elephas"}, spark1=True),
         System("sparkflow", aliases={"sparkflow": "keraunos.compat.sparkflow"}, shadows=TENSORFLOW_1),
         System(
             "tensorspark",
