@@ -1,0 +1,1 @@
+"""spark.ml beside Keras: `adapter` converts DataFrames, `params` has the Params of the estimator."""

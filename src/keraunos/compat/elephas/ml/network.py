@@ -1,0 +1,126 @@
+"""A Keras model from what Elephas's stages keep of it, and what is said of its predictions. Runs on the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from keraunos.compat.elephas.ml import values
+from keraunos.compat.elephas.utils.model_utils import ModelType
+from keraunos.errors import JobError, ModelError
+from keraunos.learners.keras_archive import to_archive
+from keraunos.ml.heads import Head
+from keraunos.ml.model import FittedModel, Trained
+from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering, output_names
+from keraunos.ml.signature import Signature
+from keraunos.telemetry.history import History
+
+CustomObjects = Mapping[str, Any]
+
+
+class Served(FittedModel):
+    """A trained model with a rendering that may change between two transformations."""
+
+    rendering: Rendering
+
+    @property
+    def trained(self) -> Trained:
+        """The model as plain data."""
+        return self._trained
+
+    def _rendering(self) -> Rendering:
+        return self.rendering
+
+
+def model_of(config: Any, custom_objects: CustomObjects) -> Any:
+    """The model of an architecture, with fresh weights; compiled where the JSON was written from a compiled one."""
+    text = config if isinstance(config, str) else json.dumps(config)
+    try:
+        return keras.models.model_from_json(text, custom_objects=dict(custom_objects))
+    except Exception as error:
+        raise ModelError(
+            "`keras_model_config` must be an architecture that Keras 3 reads. Received: one that it does not: "
+            f"{' '.join(str(error).split())[:300]} Hand custom layers and functions over in `custom_objects`; a model "
+            "of an older Keras has to be built again."
+        ) from error
+
+
+def compiled(model: Any, optimizer: Any, loss: Any, metrics: Any, custom_objects: CustomObjects) -> Any:
+    """The model with these; what is `None` stays as the model was compiled."""
+    if model.compiled:
+        loss = model.loss if loss is None else loss
+        optimizer = model.optimizer if optimizer is None else optimizer
+    for name, value in (("loss", loss), ("optimizer_config", optimizer)):
+        if value is None:
+            raise ModelError(
+                f"`{name}` must be set before `fit`, since `keras_model_config` is of a model that was not compiled. "
+                f"Received: None. Use set_{name}, or hand over a compiled model: ElephasEstimator(model=model, ...)."
+            )
+    model.compile(
+        optimizer=optimizer_of(optimizer),
+        loss=values.from_plain(loss, custom_objects),
+        metrics=values.from_plain(metrics, custom_objects),
+    )
+    return model
+
+
+def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | None, custom: CustomObjects) -> Trained:
+    """A trained model from its architecture and its weights."""
+    model = model_of(config, custom)
+    try:
+        model.set_weights([np.asarray(weight) for weight in weights])
+    except ValueError as error:
+        raise ModelError(
+            f"`weights` must be those of the model in `keras_model_config`, as model.get_weights() gives them. "
+            f"Received: {len(weights)} arrays that do not fit: {error}"
+        ) from error
+    return Trained(
+        archive=to_archive(model, custom),
+        history=History(),
+        signature=Signature.of(model),
+        backend=keras.config.backend(),
+        floatx=keras.config.floatx(),
+        head=head_of(model_type, logits=False),
+    )
+
+
+def head_of(model_type: ModelType | None, *, logits: bool) -> dict[str, Any]:
+    """What a transformer must know of the loss, as plain data."""
+    return {"model_type": None if model_type is None else model_type.name, "logits": logits}
+
+
+def model_type_of(head: Mapping[str, Any] | None) -> ModelType | None:
+    """What kind of model `head_of` described."""
+    name = (head or {}).get("model_type")
+    return None if name is None else ModelType[name]
+
+
+def rendering_of(trained: Trained, column: str | Mapping[str, str], *, classes: bool) -> Rendering:
+    """Regression: a number; classification: the class, or all outputs; several or wider outputs: arrays of doubles."""
+    ports = trained.signature.outputs
+    regression = model_type_of(trained.head) is ModelType.REGRESSION
+    names = output_names(ports, column)
+    if len(ports) == 1 and names[0] and (regression or classes):
+        shape = ports[0].shape
+        if regression and shape in ((), (1,)):
+            return NumberColumn(names[0])
+        units = shape[0] if shape else 1
+        if not regression and len(shape) <= 1 and units is not None:
+            return ClassColumns(Head(units, bool((trained.head or {}).get("logits"))), names[0], "", "")
+    return ArrayColumns(tuple(replace(port, dtype="float64") for port in ports), names)
+
+
+def optimizer_of(value: Any) -> Any:
+    """An optimizer of Keras's by name or configuration."""
+    try:
+        return keras.optimizers.get(value)
+    except (TypeError, ValueError) as error:
+        raise JobError(
+            "`optimizer_config` must be what `keras.optimizers.serialize(optimizer)` gives, or an optimizer's name. "
+            f"Received: {value!r}. Keras says: {' '.join(str(error).split())[:200]}"
+        ) from error
