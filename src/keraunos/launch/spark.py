@@ -158,6 +158,23 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
             context.pythonExec = python
 
 
+def translated(error: BaseException) -> BaseException:
+    """A Spark failure in words that help; workers that could speak have told their own error already."""
+    text = str(error)
+    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
+    if missing:
+        return ClusterError(
+            f"The executors cannot import {missing.group(1)!r}. Install the driver's packages on every executor, point "
+            "PYSPARK_PYTHON to the Python that has them, or ship an environment with spark.archives."
+        )
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return ClusterError(
+            f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
+            "PYSPARK_PYTHON to the same version on both sides."
+        )
+    return WorkerError(f"The Spark job failed: {_excerpt(text)}")
+
+
 class SparkJobs:
     """The Spark jobs of one fit, each in its own thread, under one tag; leaving the context ends them."""
 
@@ -190,7 +207,7 @@ class SparkJobs:
     def check(self) -> None:
         """Raise what made a Spark job fail."""
         if self._errors:
-            raise _translated(self._errors[0]) from self._errors[0]
+            raise translated(self._errors[0]) from self._errors[0]
 
     def ended(self) -> bool:
         """Whether all Spark jobs are over."""
@@ -258,23 +275,6 @@ def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame
 
 def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
-
-
-def _translated(error: BaseException) -> BaseException:
-    """A Spark failure in words that help; workers that could speak have told their own error already."""
-    text = str(error)
-    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
-    if missing:
-        return ClusterError(
-            f"The executors cannot import {missing.group(1)!r}. Install the driver's packages on every executor, point "
-            "PYSPARK_PYTHON to the Python that has them, or ship an environment with spark.archives."
-        )
-    if "PYTHON_VERSION_MISMATCH" in text:
-        return ClusterError(
-            f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
-            "PYSPARK_PYTHON to the same version on both sides."
-        )
-    return WorkerError(f"The Spark job of the fit failed: {_excerpt(text)}")
 
 
 def _excerpt(text: str, marker: str = "") -> str:

@@ -99,6 +99,20 @@ def arrange_targets(model: Any, targets: Any) -> Any:
     return arranged if isinstance(structure, (list, tuple)) else arranged[0]
 
 
+@contextlib.contextmanager
+def without_tensorflow() -> Iterator[None]:
+    """Keep Keras from importing TensorFlow, seconds of it, just to see whether an object is one of its types."""
+    lazy = getattr(sys.modules.get("keras.src.utils.module_utils"), "tensorflow", None)
+    if "tensorflow" in sys.modules or getattr(lazy, "_available", False) is not None or lazy is None:
+        yield
+        return
+    lazy._available = False
+    try:
+        yield
+    finally:
+        lazy._available = None
+
+
 def _essence(error: Exception) -> str:
     """Keras's message without the example it teaches with and the configuration it repeats."""
     message = " ".join(str(error).split())
@@ -117,7 +131,7 @@ def output_structure(model: Any) -> Any:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    with _one_at_a_time, _without_tensorflow(), warnings.catch_warnings():
+    with _one_at_a_time, without_tensorflow(), warnings.catch_warnings():
         for expected in (
             # An optimizer that had not stepped when it was saved has nothing to load.
             "Skipping variable loading for optimizer",
@@ -128,17 +142,3 @@ def _quietly() -> Iterator[None]:
         ):
             warnings.filterwarnings("ignore", expected, UserWarning)
         yield
-
-
-@contextlib.contextmanager
-def _without_tensorflow() -> Iterator[None]:
-    """Keep Keras from importing TensorFlow, seconds of it, just to see whether an object is one of its types."""
-    lazy = getattr(sys.modules.get("keras.src.utils.module_utils"), "tensorflow", None)
-    if "tensorflow" in sys.modules or getattr(lazy, "_available", False) is not None or lazy is None:
-        yield
-        return
-    lazy._available = False
-    try:
-        yield
-    finally:
-        lazy._available = None

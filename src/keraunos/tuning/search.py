@@ -12,12 +12,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
 
 from keraunos.errors import JobError, WorkerError, one_of
@@ -194,17 +193,11 @@ def _run_tasks(variants: Sequence[_Variant], train: Any, measure: _Measure, keep
         with planning:
             plan = measure.prepared(variant.estimator.plan_fit(train, workers=1))
             rows = trials.send(plan)
-        _judge(variant, measure, keeper, lambda: _finished(plan, trials.run(plan, rows)))
+        _judge(variant, measure, keeper, lambda: _finished(plan, trials.train(plan, rows)))
 
-    with closing(TaskTrials(train.sparkSession.sparkContext)) as trials:
-        pool = ThreadPoolExecutor(trials.slots, thread_name_prefix="keraunos-trial")
-        in_thread = inheritable_thread_target(train.sparkSession)(run)
-        try:
-            for each in as_completed([pool.submit(in_thread, variant) for variant in variants]):
-                each.result()
-        finally:
-            trials.cancel()
-            pool.shutdown(cancel_futures=True)
+    with closing(TaskTrials(train.sparkSession.sparkContext)) as trials, trials.threads(trials.slots) as start:
+        for each in as_completed([start(run, variant) for variant in variants]):
+            each.result()
 
 
 def _run_one_by_one(variants: Sequence[_Variant], train: Any, measure: _Measure, keeper: _Keeper) -> None:

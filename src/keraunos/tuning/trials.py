@@ -1,14 +1,9 @@
-"""Trials as Spark tasks, each of which trains on all rows. Runs on the driver.
-
-A trial is a Spark job with a single task, so that its model comes home as soon as it is trained and only the best is
-kept.
-"""
+"""Trials as Spark tasks, each of which trains on all rows. Runs on the driver."""
 
 from __future__ import annotations
 
 import functools
 import json
-import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +13,11 @@ from pyspark.sql import DataFrame
 
 from keraunos.errors import DataError, WorkerError
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch import preflight
 from keraunos.launch import spark as launch
 from keraunos.launch.follow import TrainingResult
-from keraunos.launch.gang import ledger_of
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.telemetry.history import History
+from keraunos.tuning.task_pool import TaskPool
 from keraunos.tuning.trial_task import train_trial
 
 
@@ -43,19 +37,12 @@ class _Sent:
     broadcast: Any
 
 
-class TaskTrials:
-    """Runs trials as tasks; `cancel` ends those that still run, `close` takes the rows back from the workers."""
+class TaskTrials(TaskPool):
+    """Runs trials as tasks; `close` takes the rows back from the workers."""
 
     def __init__(self, context: SparkContext) -> None:
-        self._context = context
-        self._slots = preflight.total_slots(context)
-        self._tag = f"keraunos-{uuid.uuid4().hex}"
+        super().__init__(context)
         self._sent: list[_Sent] = []
-
-    @property
-    def slots(self) -> int:
-        """How many trials can run at once."""
-        return self._slots
 
     def send(self, plan: FitPlan) -> Any:
         """The rows of a plan as a broadcast; rows that were sent before are not sent again."""
@@ -71,30 +58,17 @@ class TaskTrials:
         self._sent.append(_Sent(plan.rows, names, broadcast))
         return broadcast
 
-    def run(self, plan: FitPlan, rows: Any) -> TrainingResult:
+    def train(self, plan: FitPlan, rows: Any) -> TrainingResult:
         """Train a plan in one task; any thread may call this."""
         # Each trial has its task to itself, so that there are no others to share ports or servers with.
         job = replace(plan.job, workers=1, servers="driver", ports=None)
         task = functools.partial(train_trial, rows, job.to_bytes(), dict(plan.custom_objects))
-        with ledger_of(self._context).hold(1, self._slots):
-            self._context.addJobTag(self._tag)
-            try:
-                with launch.worker_environment(self._context, job.model.backend):
-                    trial = self._context.parallelize([0], 1).mapPartitions(task)
-                    # Spark notes the environment of the Python workers when it makes the Java RDD.
-                    _ = trial._jrdd
-                ((archive, text),) = trial.collect()
-            finally:
-                self._context.removeJobTag(self._tag)
+        ((archive, text),) = self.run(task, job.model.backend)
         told = json.loads(text)
         if "error" in told:
             # Rows that are wrong are so for every trial.
             raise (DataError if told["error"] == "DataError" else WorkerError)(told["message"])
         return TrainingResult(archive, History.from_json(told))
-
-    def cancel(self) -> None:
-        """End the trials that still run."""
-        self._context.cancelJobsWithTag(self._tag)
 
     def close(self) -> None:
         """Take the rows back from the workers."""

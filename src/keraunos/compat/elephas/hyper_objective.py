@@ -1,0 +1,121 @@
+"""A model function in a trial: it is called, and what it gives is read as Hyperas reads it. Runs on executors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from keraunos.compat.elephas.hyper_draws import Draws
+from keraunos.compat.elephas.hyperopt import STATUS_FAIL, STATUS_OK
+from keraunos.errors import JobError, one_of
+from keraunos.learners.keras_archive import to_archive
+from keraunos.tuning.objective_task import Outcome
+
+_READ_HERE = ("loss", "model", "status", "weights")
+
+
+@dataclass(frozen=True)
+class ModelObjective:
+    """A model function, which draws its values from `Draws` as its first argument or from an Optuna `trial`."""
+
+    function: Callable[..., Any]
+    takes_trial: bool
+    needs_model: bool
+    custom_objects: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, trial: Any, *data: Any) -> Outcome:
+        """Call it, and give its loss, its model and the values it drew."""
+        draws = Draws(trial)
+        with _written_models() as written:
+            result = self.function(*data, trial=trial) if self.takes_trial else self.function(draws, *data)
+        values = trial.params if self.takes_trial else draws.values
+        if not isinstance(result, Mapping):
+            raise JobError(
+                "`model` must return a dict such as {'loss': -accuracy, 'status': STATUS_OK, 'model': model}. "
+                f"Received: {result!r}."
+            )
+        details = {"values": dict(values), "result": _plain(result)}
+        failure = _failure(result)
+        if failure:
+            return Outcome(None, details=details, failure=failure)
+        return Outcome(float(result["loss"]), self._archive(result, written), details)
+
+    def _archive(self, result: Mapping[str, Any], written: Mapping[str, Any]) -> bytes:
+        model = result.get("model")
+        if model is None and not self.needs_model:
+            return b""
+        if isinstance(model, str):
+            model = written.get(model, model)
+        if not isinstance(model, keras.Model):
+            raise JobError(
+                "The dict that `model` returns must have the trained Keras model under 'model', or what its "
+                f"`to_json()` gave. Received: {model!r}."
+            )
+        return to_archive(model, self.custom_objects)
+
+
+@contextmanager
+def _written_models() -> Iterator[dict[str, Any]]:
+    """The models that write themselves down as text in here, by their texts.
+
+    Old programs return a model as YAML, which Keras no longer writes, with its weights pickled beside it. JSON is YAML;
+    and the model that wrote it has the weights.
+    """
+    written: dict[str, Any] = {}
+    original = keras.Model.to_json
+
+    def to_json(self: Any, **arguments: Any) -> str:
+        text = str(original(self, **arguments))
+        written[text] = self
+        return text
+
+    with_yaml = hasattr(keras.Model, "to_yaml")
+    keras.Model.to_json = to_json
+    if not with_yaml:
+        keras.Model.to_yaml = to_json
+    try:
+        yield written
+    finally:
+        keras.Model.to_json = original
+        if not with_yaml:
+            del keras.Model.to_yaml
+
+
+def _failure(result: Mapping[str, Any]) -> str:
+    """Why a result counts as none; nothing where it counts."""
+    status = result.get("status", STATUS_OK)
+    if status not in {STATUS_OK, STATUS_FAIL}:
+        raise JobError(one_of("status", status, (STATUS_OK, STATUS_FAIL)))
+    if status == STATUS_FAIL:
+        return "Its status is 'fail'."
+    if "loss" not in result:
+        raise JobError(
+            "The dict that `model` returns must have a number under 'loss', the lower the better. Received: one with "
+            f"{', '.join(map(repr, result)) or 'nothing'}."
+        )
+    try:
+        loss = float(result["loss"])
+    except (TypeError, ValueError) as error:
+        raise JobError(
+            f"The 'loss' that `model` returns must be one number. Received: {result['loss']!r}. `model.evaluate` gives "
+            "a list where the model is compiled with metrics."
+        ) from error
+    return "Its loss is not a number." if math.isnan(loss) else ""
+
+
+def _plain(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What else a result holds, as JSON can hold it."""
+    rest = {str(key): value for key, value in result.items() if key not in _READ_HERE}
+    plain: dict[str, Any] = json.loads(json.dumps(rest, default=_as_json, skipkeys=True))
+    return plain
+
+
+def _as_json(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else repr(value)

@@ -1,0 +1,164 @@
+"""One trial of a search over functions, in one Spark task. Runs on executors; the shapes of what is sent on both sides.
+
+The values of a trial are drawn here, when the function asks for them: which ones it asks for may depend on others. The
+sampler of the task is told what earlier trials came to, and has a seed of its own, so the same search draws the same
+values wherever its tasks run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from keraunos.errors import JobError, KeraunosError
+from keraunos.worker import resources
+
+# The sampler draws at random until it knows so many trials.
+STARTUP = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a function came to: a loss, or why there is none; a model; and plain values to keep with them."""
+
+    loss: float | None
+    archive: bytes = b""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    failure: str = ""
+
+
+class Objective(Protocol):
+    """A function to minimize. Spark brings it to the workers.
+
+    What it raises ends its own trial, except for errors of Keraunos: they say that no trial can do better.
+    """
+
+    def __call__(self, trial: Any, *data: Any) -> Outcome:
+        """Draw values from an Optuna trial, and measure what comes of them."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which trial a task is to run, and what it knows of those before it (as `trial_to_plain` gives them)."""
+
+    number: int
+    seed: int
+    backend: str
+    floatx: str
+    history: Sequence[Mapping[str, Any]] = ()
+
+
+def run_objective(objective: Objective, data: Any, order: Order, indices: Iterator[int]) -> Iterator[tuple[bytes, str]]:
+    """Run the trial; `data` is a broadcast of the arguments.
+
+    Gives the model's archive and, as JSON, the trial or the error that ended it: Spark would only try that again.
+    """
+    import optuna
+
+    for _ in indices:
+        # A fit may have left this process on one core, which another task's worker may have been left on too.
+        resources.unpin()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        trial = _study(order).ask()
+        started = time.monotonic()
+        try:
+            _start_afresh(order)
+            outcome = _outcome(objective, trial, data.value)
+            told = trial_to_plain(trial, outcome.loss) | {"failure": outcome.failure, "details": outcome.details}
+        except KeraunosError as error:
+            yield b"", json.dumps({"final": type(error).__name__, "message": str(error)})
+        else:
+            yield outcome.archive, json.dumps(told | {"seconds": time.monotonic() - started}, default=repr)
+
+
+def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
+    """An Optuna trial as what JSON can hold."""
+    from optuna.distributions import distribution_to_json
+
+    try:
+        distributions = {name: distribution_to_json(each) for name, each in trial.distributions.items()}
+    except TypeError as error:
+        raise JobError(
+            "`suggest_categorical` must be given None, booleans, numbers or strings. Received: "
+            f"{trial.distributions!r}. Draw the index of a list instead."
+        ) from error
+    return {
+        "params": dict(trial.params),
+        "distributions": distributions,
+        "loss": loss,
+        "attributes": dict(trial.user_attrs),
+    }
+
+
+def trial_from_plain(plain: Mapping[str, Any]) -> Any:
+    """The Optuna trial, which has ended, that `trial_to_plain` described."""
+    from optuna.distributions import json_to_distribution
+    from optuna.trial import TrialState, create_trial
+
+    return create_trial(
+        state=TrialState.FAIL if plain["loss"] is None else TrialState.COMPLETE,
+        value=plain["loss"],
+        params=dict(plain["params"]),
+        distributions={name: json_to_distribution(each) for name, each in plain["distributions"].items()},
+        user_attrs=dict(plain["attributes"]),
+    )
+
+
+def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
+    """What the function says; what it raises fails its trial alone."""
+    import optuna
+
+    try:
+        return objective(trial, *map(_own, data))
+    except KeraunosError:
+        raise
+    except optuna.TrialPruned:
+        return Outcome(None, failure="It was pruned.")
+    except Exception as error:  # noqa: BLE001 - the driver tells it, and goes on with the others
+        return Outcome(None, failure=_told(error))
+
+
+def _study(order: Order) -> Any:
+    import optuna
+
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_seed(order), n_startup_trials=STARTUP))
+    study.add_trials([trial_from_plain(each) for each in order.history])
+    return study
+
+
+def _seed(order: Order) -> int:
+    """A number that follows from the search's seed and the trial's place in it, and is no other trial's."""
+    return int(np.random.SeedSequence([order.seed, order.number]).generate_state(1)[0])
+
+
+def _start_afresh(order: Order) -> None:
+    """Leave nothing of an earlier trial in this process that could change this one."""
+    from keraunos.learners.registry import use_backend
+
+    use_backend(order.backend)
+    import keras
+
+    from keraunos.learners.keras_archive import without_tensorflow
+
+    keras.utils.clear_session()
+    keras.config.set_floatx(order.floatx)
+    with without_tensorflow():
+        keras.utils.set_random_seed(_seed(order))
+
+
+def _own(value: Any) -> Any:
+    """What a trial may change: the process keeps the broadcast for the next."""
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def _told(error: Exception) -> str:
+    """An error in a line, and where in the function it was raised."""
+    inner = traceback.extract_tb(error.__traceback__)[-1]
+    essence = " ".join(str(error).split())[:500]
+    return f"{type(error).__name__}: {essence} ({inner.filename}, line {inner.lineno}, in {inner.name})"

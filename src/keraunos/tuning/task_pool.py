@@ -1,0 +1,66 @@
+"""Functions as single Spark tasks, as many at once as there are slots. Runs on the driver.
+
+Each is a Spark job of its own, so that what it gives comes home as soon as it ends.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext, inheritable_thread_target
+from pyspark.sql import SparkSession
+
+from keraunos.launch import preflight
+from keraunos.launch import spark as launch
+from keraunos.launch.gang import ledger_of
+
+Task = Callable[[Iterator[int]], Iterator[Any]]
+
+
+class TaskPool:
+    """Runs tasks under one tag; `cancel` ends those that still run."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._slots = preflight.total_slots(context)
+        self._tag = f"keraunos-{uuid.uuid4().hex}"
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at once."""
+        return self._slots
+
+    def run(self, task: Task, backend: str) -> list[Any]:
+        """What a function yields in a task, in a Python worker that is set up for `backend`; any thread may call this.
+
+        It is called with an iterator over a single number, which says nothing.
+        """
+        with ledger_of(self._context).hold(1, self._slots):
+            self._context.addJobTag(self._tag)
+            try:
+                with launch.worker_environment(self._context, backend):
+                    rdd = self._context.parallelize([0], 1).mapPartitions(task)
+                    # Spark notes the environment of the Python workers when it makes the Java RDD.
+                    _ = rdd._jrdd
+                return list(rdd.collect())
+            finally:
+                self._context.removeJobTag(self._tag)
+
+    @contextmanager
+    def threads(self, count: int) -> Iterator[Callable[..., Future[Any]]]:
+        """Gives a function that calls another in one of so many threads, for `run`; leaving ends what still runs."""
+        pool: Executor = ThreadPoolExecutor(count, thread_name_prefix="keraunos-trial")
+        in_thread = inheritable_thread_target(SparkSession.builder.getOrCreate())
+        try:
+            yield lambda function, *arguments: pool.submit(in_thread(function), *arguments)
+        finally:
+            self.cancel()
+            pool.shutdown(cancel_futures=True)
+
+    def cancel(self) -> None:
+        """End the tasks that still run."""
+        self._context.cancelJobsWithTag(self._tag)
