@@ -19,7 +19,12 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 
 # Environments without TensorFlow (torch's own, the oldest) could not even import these.
 NEED_TENSORFLOW = [
-    "compat",
+    "compat/sparkflow",
+    "compat/tensorflow1_facts.py",
+    "compat/tensorspark",
+    "compat/test_run_unchanged.py",
+    "compat/test_tensorflow1.py",
+    "compat/zoo",
     "convergence/test_engine_graph.py",
     "launch/test_graph_cores.py",
     "launch/test_graph_return.py",
