@@ -15,6 +15,7 @@ DOCUMENTS = [
     "README.md",
     "docs/exchange.md",
     "docs/from_analytics_zoo.md",
+    "docs/from_elephas.md",
     "docs/from_sparkflow.md",
     "docs/from_tensorspark.md",
     "docs/guide.md",
