@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,13 +94,16 @@ def search_objective(
     try:
         order = functools.partial(Order, seed=seed, backend=backend, floatx=floatx)
         run = functools.partial(_run, pool, objective, sent)
-        return _Search(run, order, study, trials, max(1, min(at_once, pool.slots)), keep).on(pool)
+        return Search(run, order, study, trials, max(1, min(at_once, pool.slots)), keep).on(pool.threads)
     finally:
         sent.destroy()
 
 
-class _Search:
-    """Starts trials, and tells Optuna what they came to in the order in which they were started."""
+class Search:
+    """Starts trials, and tells Optuna what they came to in the order in which they were started.
+
+    `run` runs one and gives what came of it, for the user and for Optuna; `order` makes what it is called with.
+    """
 
     def __init__(
         self,
@@ -119,11 +123,11 @@ class _Search:
         self._ended: dict[int, ObjectiveTrial] = {}
         self._untold: dict[int, Any] = {}
 
-    def on(self, pool: TaskPool) -> ObjectiveResult:
-        """Run all trials."""
+    def on(self, threads: Callable[[int], AbstractContextManager[Callable[..., Future[Any]]]]) -> ObjectiveResult:
+        """Run all trials in threads, which `TaskPool.threads` gives."""
         running: set[Future[Any]] = set()
         started = 0
-        with pool.threads(self._at_once) as start:
+        with threads(self._at_once) as start:
             while started < self._trials or running:
                 while started < self._trials and len(running) < self._at_once and self._may_start(started):
                     running.add(start(self._run, self._order(started, history=self._history(started))))

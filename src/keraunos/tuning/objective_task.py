@@ -65,7 +65,7 @@ def run_objective(objective: Objective, data: Any, order: Order, indices: Iterat
         # A fit may have left this process on one core, which another task's worker may have been left on too.
         resources.unpin()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        trial = _study(order).ask()
+        trial = trial_for(order)
         started = time.monotonic()
         try:
             _start_afresh(order)
@@ -75,6 +75,15 @@ def run_objective(objective: Objective, data: Any, order: Order, indices: Iterat
             yield b"", json.dumps({"final": type(error).__name__, "message": str(error)})
         else:
             yield outcome.archive, json.dumps(told | {"seconds": time.monotonic() - started}, default=repr)
+
+
+def trial_for(order: Order) -> Any:
+    """The Optuna trial to draw values from."""
+    import optuna
+
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_seed(order), n_startup_trials=STARTUP))
+    study.add_trials([trial_from_plain(each) for each in order.history])
+    return study.ask()
 
 
 def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
@@ -122,14 +131,6 @@ def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
         return Outcome(None, failure="It was pruned.")
     except Exception as error:  # noqa: BLE001 - the driver tells it, and goes on with the others
         return Outcome(None, failure=_told(error))
-
-
-def _study(order: Order) -> Any:
-    import optuna
-
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_seed(order), n_startup_trials=STARTUP))
-    study.add_trials([trial_from_plain(each) for each in order.history])
-    return study
 
 
 def _seed(order: Order) -> int:

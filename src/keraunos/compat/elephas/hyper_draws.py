@@ -101,7 +101,7 @@ class Draws:
         return NormalDist(mu, sigma).inv_cdf(self._share(name))
 
     def _number(self, name: str, value: float, q: float | None = None) -> float:
-        return float(self._noted(name, value if q is None else round(value / q) * q))
+        return float(self._noted(name, float(value if q is None else round(value / q) * q)))
 
     def _noted(self, name: str, value: Any) -> Any:
         self.values[name] = value
