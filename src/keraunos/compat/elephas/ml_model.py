@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from pyspark import SparkContext
 from pyspark.ml import Estimator, Model
 from pyspark.ml.util import DefaultParamsReader, MLReadable, MLWritable
@@ -127,7 +128,7 @@ class ElephasTransformer(
         **params: Any,
     ) -> None:
         super().__init__()
-        self._weights = list(weights) if weights else None
+        self._weights = [np.asarray(weight) for weight in weights] if weights else None
         self._given_type = model_type
         self._history = list(history)
         self._trained: Trained | None = None
@@ -175,11 +176,6 @@ class ElephasTransformer(
             "weights": [weight.tolist() for weight in self.weights],
             "model_type": self.model_type,
         }
-
-    def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params; the trained model itself is shared, since it never changes."""
-        copied: Self = super().copy(None if extra is None else dict(extra))
-        return copied
 
     def holding(self, trained: Trained) -> Self:
         """This transformer with a trained model."""

@@ -41,13 +41,16 @@ def model_of(config: Any, custom_objects: CustomObjects) -> Any:
     """The model of an architecture, with fresh weights; compiled where the JSON was written from a compiled one."""
     text = config if isinstance(config, str) else json.dumps(config)
     try:
-        return keras.models.model_from_json(text, custom_objects=dict(custom_objects))
+        model = keras.models.model_from_json(text, custom_objects=dict(custom_objects))
+        if not isinstance(model, keras.Model):
+            raise TypeError(f"It describes a {type(model).__name__}.")
     except Exception as error:
         raise ModelError(
             "`keras_model_config` must be an architecture that Keras 3 reads. Received: one that it does not: "
             f"{' '.join(str(error).split())[:300]} Hand custom layers and functions over in `custom_objects`; a model "
             "of an older Keras has to be built again."
         ) from error
+    return model
 
 
 def compiled(model: Any, optimizer: Any, loss: Any, metrics: Any, custom_objects: CustomObjects) -> Any:
@@ -119,7 +122,7 @@ def optimizer_of(value: Any) -> Any:
     """An optimizer of Keras's by name or configuration."""
     try:
         return keras.optimizers.get(value)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise JobError(
             "`optimizer_config` must be what `keras.optimizers.serialize(optimizer)` gives, or an optimizer's name. "
             f"Received: {value!r}. Keras says: {' '.join(str(error).split())[:200]}"
