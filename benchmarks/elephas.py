@@ -3,7 +3,7 @@
     benchmarks/peers/elephas.sh .venv-elephas
     python benchmarks/elephas.py --data FOLDER --elephas-python .venv-elephas/bin/python
 
-The program is benchmarks/peers/elephas_program.py: the model of Elephas's document on full MNIST (FOLDER has its four idx
+The program is benchmarks/peers/elephas_program.py: the model of Elephas's document on full MNIST (FOLDER has its idx
 files) with two workers, epochs averaged with batches of 32, and asynchronous after each batch of 128. Each contestant
 runs it in a fresh process, in turns. Goals: on a warm session at least 5 times faster to fit 2 epochs, to 97 % of the
 test rows and to predict; at least 1.3 times for the first fit of a process; with equal or better accuracy.
