@@ -99,6 +99,18 @@ def search_objective(
         sent.destroy()
 
 
+def load_optuna() -> Any:
+    """Optuna, or an error that says how to install it."""
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise JobError(
+            f"A search over a function's values needs Optuna. Received: {error}. Install it with "
+            "`pip install 'keraunos[hyperparam]'`, on the executors too."
+        ) from error
+    return optuna
+
+
 class Search:
     """Starts trials, and tells Optuna what they came to in the order in which they were started.
 
@@ -204,21 +216,10 @@ def _best_of(trials: Sequence[ObjectiveTrial]) -> list[ObjectiveTrial]:
 
 def _study() -> Any:
     """Optuna's book of the trials; it says nothing of its own."""
-    optuna = _optuna()
+    optuna = load_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         return optuna.create_study()
     finally:
         optuna.logging.set_verbosity(before)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ModuleNotFoundError as error:
-        raise JobError(
-            f"A search over a function's values needs Optuna. Received: {error}. Install it with "
-            "`pip install 'keraunos[hyperparam]'`, on the executors too."
-        ) from error
-    return optuna

@@ -15,7 +15,7 @@ import numpy as np
 from keraunos.compat.elephas.hyper_draws import Draws
 from keraunos.compat.elephas.hyperopt import STATUS_FAIL, STATUS_OK
 from keraunos.errors import JobError, one_of
-from keraunos.learners.keras_archive import to_archive
+from keraunos.learners.keras_archive import to_archive, without_tensorflow
 from keraunos.tuning.objective_task import Outcome
 
 _READ_HERE = ("loss", "model", "status", "weights")
@@ -72,7 +72,8 @@ def _written_models() -> Iterator[dict[str, Any]]:
     original = keras.Model.to_json
 
     def to_json(self: Any, **arguments: Any) -> str:
-        text = str(original(self, **arguments))
+        with without_tensorflow():
+            text = str(original(self, **arguments))
         written[text] = self
         return text
 
