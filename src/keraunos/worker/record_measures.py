@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keraunos.batch import Batch, BatchSpec
+from keraunos.batch import Array, Batch, BatchSpec
 from keraunos.data.arrow_batches import ArrowReader, by_slot
+from keraunos.data.label_range import check_classes
+from keraunos.data.one_hot import one_hot_rows
 from keraunos.data.records import arrow_columns
 from keraunos.data.regroup import arrays_rows, regroup
+from keraunos.data.sparse_rows import as_dense
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
@@ -31,10 +34,11 @@ def measure_records(
     reader = ArrowReader([replace(slot, name=slot.columns[0]) for slot in (*slots, *weight)], floatx=model["floatx"])
     blocks = (reader.serve(chunk)[0] for chunk in arrow_columns(records, columns.names))
     learner: Learner | None = None
+    seen = 0
     for arrays in regroup(blocks, settings["batch_rows"]):
         assert isinstance(arrays, dict)
         inputs = by_slot(columns.features, [arrays[slot.columns[0]] for slot in columns.features])
-        targets = by_slot(columns.labels, [arrays[slot.columns[0]] for slot in columns.labels])
+        targets = by_slot(columns.labels, [_target(slot, arrays[slot.columns[0]], seen) for slot in columns.labels])
         weights = None if columns.weight is None else arrays[columns.weight]
         batch = Batch(inputs, targets, weights, arrays_rows(arrays))
         if learner is None:
@@ -42,5 +46,12 @@ def measure_records(
             learner.prepare(batch, seed=0, rank=0)
             spec = BatchSpec.of(batch).to_json()
         learner.evaluate(batch)
+        seen += batch.rows
     if learner is not None:
         yield spec, learner.take_metrics()
+
+
+def _target(slot: Slot, labels: Array, first_row: int) -> Array:
+    """Labels as the model is to see them."""
+    check_classes(slot, labels, first_row)
+    return as_dense(one_hot_rows(slot, labels)) if slot.one_hot else labels

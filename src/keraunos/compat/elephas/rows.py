@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,20 @@ VALIDATION, WEIGHT = "validation", "weight"
 _FEATURES, _LABEL = "features", "label"
 
 
-def columns_of(model: Any, *, weighted: bool = False, validated: bool = False, labels: bool = True) -> Columns:
-    """What a worker reads for the model; records have their entries in this order."""
+def columns_of(
+    model: Any, *, weighted: bool = False, validated: bool = False, labels: bool = True, classes: int | None = None
+) -> Columns:
+    """What a worker reads for the model; records have their entries in this order.
+
+    With `classes`, labels are class numbers that the model sees one-hot.
+    """
     inputs, outputs = _ports(model)
+    slots = _label_slots(model, outputs) if labels else ()
+    if classes is not None:
+        slots = tuple(replace(slot, classes=classes, one_hot=True) for slot in slots)
     return Columns(
         features=_slots(inputs, _FEATURES),
-        labels=_label_slots(model, outputs) if labels else (),
+        labels=slots,
         weight=WEIGHT if weighted else None,
         validation=VALIDATION if validated else None,
     )
@@ -72,28 +81,26 @@ def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: 
     return arrays
 
 
-def records_to_arrays(elements: Sequence[Any], columns: Columns, classes: int | None) -> list[Any]:
+def records_to_arrays(elements: Sequence[Any], columns: Columns) -> list[Any]:
     """Elements of an RDD that are on the driver, as `record_arrays` gives them."""
-    records = [_entries(element, columns, classes) for element in elements]
+    records = [_entries(element, columns) for element in elements]
     return [
         np.stack([np.asarray(each.toArray() if hasattr(each, "toArray") else each) for each in column])
         for column in zip(*records, strict=True)
     ]
 
 
-def training_records(
-    rdd: RDD[Any], columns: Columns, classes: int | None, validation: Sequence[Any] | None = None
-) -> RDD[Any]:
+def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] | None = None) -> RDD[Any]:
     """The elements of an RDD as records of training.
 
     `validation` has the rows to validate on, as `record_arrays` gives them. They go to all executors, and each worker
     takes its share of them.
     """
-    if classes is None and validation is None and len(columns.features) == len(columns.labels) == 1:
+    if validation is None and len(columns.features) == len(columns.labels) == 1:
         # Pairs, and LabeledPoints, are records as they are.
         return rdd
     shared = None if validation is None else rdd.context.broadcast(validation)
-    task = functools.partial(_training_partition, columns.to_json(), classes, shared, rdd.getNumPartitions())
+    task = functools.partial(_training_partition, columns.to_json(), shared, rdd.getNumPartitions())
     return rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
 
 
@@ -101,19 +108,6 @@ def feature_records(rdd: RDD[Any], columns: Columns) -> RDD[Any]:
     """Rows of features as records."""
     task = functools.partial(_feature_partition, columns.to_json())
     return rdd.mapPartitions(task, preservesPartitioning=True)
-
-
-def one_hot(label: Any, classes: int) -> Any:
-    """A class number as an array with a one at its place."""
-    number = int(label)
-    if number != float(label) or not 0 <= number < classes:
-        raise DataError(
-            f"A label must be a class number from 0 to {classes - 1}, for {classes} classes. Received: {label!r}. "
-            "Raise nb_classes, or number the classes from 0."
-        )
-    encoded = np.zeros(classes)
-    encoded[number] = 1.0
-    return encoded
 
 
 def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
@@ -197,12 +191,12 @@ def _rows(arrays: Sequence[Any]) -> Iterator[Any]:
 
 
 def _training_partition(
-    columns: Mapping[str, Any], classes: int | None, shared: Any, partitions: int, index: int, elements: Iterable[Any]
+    columns: Mapping[str, Any], shared: Any, partitions: int, index: int, elements: Iterable[Any]
 ) -> Iterator[Any]:
     wanted = Columns.from_json(columns)
     flag = () if wanted.validation is None else (False,)
     for element in elements:
-        yield (*_entries(element, wanted, classes), *flag)
+        yield (*_entries(element, wanted), *flag)
     if shared is not None:
         held_out = shared.value
         for at in range(index, len(held_out[0]), partitions):
@@ -215,7 +209,7 @@ def _feature_partition(columns: Mapping[str, Any], elements: Iterable[Any]) -> I
         yield tuple(_parts(element, slots, "features"))
 
 
-def _entries(element: Any, columns: Columns, classes: int | None) -> tuple[Any, ...]:
+def _entries(element: Any, columns: Columns) -> tuple[Any, ...]:
     """A record for one element of the RDD."""
     if type(element).__name__ == "LabeledPoint":
         element = (element.features, element.label)
@@ -226,8 +220,6 @@ def _entries(element: Any, columns: Columns, classes: int | None) -> tuple[Any, 
             f"An element of the RDD must be {what} or, without weights, a LabeledPoint. Received: {_told(element)}."
         )
     features, label, *weight = element
-    if classes is not None and np.ndim(label) == 0:
-        label = one_hot(label, classes)
     return (*_parts(features, columns.features, "features"), *_parts(label, columns.labels, "label"), *weight)
 
 

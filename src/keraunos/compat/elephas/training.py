@@ -57,9 +57,9 @@ def train(
         # Only here an element is looked at before training: nobody else can say what shape the model is to have.
         rows.build(network.model, rdd.first())
     columns = rows.columns_of(
-        network.model, weighted=options.weighted, validated=options.validation is not None, labels=True
+        network.model, weighted=options.weighted, validated=options.validation is not None, classes=classes
     )
-    validation = _validation(options.validation, columns, classes)
+    validation = _validation(options.validation, columns)
     workers = workers_of(options.num_workers, rdd.getNumPartitions(), preflight.total_slots(rdd.context))
     parts = rdd if rdd.getNumPartitions() >= workers else rdd.repartition(workers)
     job = TrainingJob(
@@ -72,7 +72,7 @@ def train(
     )
     result = launch.fit(
         job,
-        rows.training_records(parts, columns, classes, validation),
+        rows.training_records(parts, columns, validation),
         custom_objects=network.custom_objects,
         callbacks=options.callbacks,
         verbose=options.verbose,
@@ -108,9 +108,9 @@ def evaluate(
 ) -> dict[str, float]:
     """The loss and the metrics over arrays, or over an RDD of elements as `fit` takes them, by name."""
     check_compiled(network.model)
-    columns = rows.columns_of(network.model, weighted=weights is not None)
+    columns = rows.columns_of(network.model, weighted=weights is not None, classes=classes)
     if isinstance(features, RDD):
-        records = rows.training_records(features, columns, classes)
+        records = rows.training_records(features, columns)
     else:
         arrays = rows.record_arrays(columns, features, labels, weights)
         records = rows.spread(context, arrays, preflight.total_slots(context))
@@ -127,12 +127,12 @@ def check_compiled(model: Any) -> None:
     check_trainable(model)
 
 
-def _validation(given: Any, columns: Any, classes: int | None) -> list[Any] | None:
+def _validation(given: Any, columns: Any) -> list[Any] | None:
     """The rows to validate on, an array for each column of a record but the last, which says that they are."""
     if given is None:
         return None
     if isinstance(given, RDD):
-        return rows.records_to_arrays(given.collect(), columns, classes)
+        return rows.records_to_arrays(given.collect(), columns)
     if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
         raise DataError(
             "`validation_data` must be (features, labels), with weights if rows have any, or an RDD of elements like "
@@ -141,6 +141,4 @@ def _validation(given: Any, columns: Any, classes: int | None) -> list[Any] | No
     features, labels, *weights = given
     if columns.weight is not None and not weights:
         weights = [np.ones(len(labels))]
-    if classes is not None and np.ndim(labels) == 1:
-        labels = np.stack([rows.one_hot(label, classes) for label in labels])
     return rows.record_arrays(columns, features, labels, *weights)

@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from keraunos.compat.run_unchanged import shadows, spark1
+from keraunos.compat.run_unchanged import keras1, shadows, spark1
 from keraunos.compat.run_unchanged.systems import System
 
 
@@ -26,7 +26,8 @@ def install(system: System) -> None:
         sys.meta_path.insert(0, AliasFinder(system))
     if system.shadows:
         shadows.install(system.shadows)
-    if system.spark1:
+    if system.dated:
+        keras1.install()
         spark1.install()
 
 

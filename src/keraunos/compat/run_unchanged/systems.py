@@ -23,7 +23,7 @@ class System:
         fallbacks: the same for names that anybody may use; a program's own module of that name comes first.
         shadows: packages that other code needs as they are, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
-        spark1: whether its programs may be older than Spark 2 and call what that dropped.
+        dated: whether its programs may be older than Spark 2 and Keras 3, and use what those dropped.
     """
 
     name: str
@@ -31,13 +31,21 @@ class System:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     shadows: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    spark1: bool = False
+    dated: bool = False
 
 
 SYSTEMS = {
     system.name: system
     for system in (
-        System("elephas", aliases={"elephas": "keraunos.compat.elephas"}, spark1=True),
+        System(
+            "elephas",
+            aliases={"elephas": "keraunos.compat.elephas"},
+            fallbacks={
+                "hyperas": "keraunos.compat.elephas.hyperas",
+                "hyperopt": "keraunos.compat.elephas.hyperopt",
+            },
+            dated=True,
+        ),
         System("sparkflow", aliases={"sparkflow": "keraunos.compat.sparkflow"}, shadows=TENSORFLOW_1),
         System(
             "tensorspark",

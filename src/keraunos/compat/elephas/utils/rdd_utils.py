@@ -52,7 +52,14 @@ def from_labeled_point(
 
 def encode_label(label: Any, nb_classes: int) -> npt.NDArray[np.float64]:
     """A class number as an array with a one at its place."""
-    encoded: npt.NDArray[np.float64] = rows.one_hot(label, nb_classes)
+    number = int(label)
+    if number != float(label) or not 0 <= number < nb_classes:
+        raise DataError(
+            f"A label must be a class number from 0 to {nb_classes - 1}, for nb_classes={nb_classes}. "
+            f"Received: {label!r}. Raise nb_classes, or number the classes from 0."
+        )
+    encoded = np.zeros(nb_classes)
+    encoded[number] = 1.0
     return encoded
 
 
