@@ -1,4 +1,4 @@
-"""What programs older than Spark 2 and Keras 3 call, in a process of their own: it changes Spark's and Keras's classes."""
+"""What programs older than Spark 2 and Keras 3 call, in a process of their own: it changes others' classes."""
 
 import os
 import subprocess
