@@ -76,7 +76,7 @@ def plan_of(mode: Any, frequency: Any, optimizer: Any = None) -> ExchangePlan:
     if every == 1:
         # The mean of updates of one step each, but with an optimizer that steps by the mean gradient.
         return ExchangePlan.named("allreduce")
-    return ExchangePlan("updates", every, meet, "mean", scale=STRETCHED)
+    return ExchangePlan("updates", every, meet, "mean")
 
 
 def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> FitOptions:
