@@ -1,26 +1,24 @@
-"""Runs the Python snippets of the documents, each document as one program in a process of its own."""
+"""Runs the Python snippets of the documents, each document as one program."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+from tests.docs.one_process import run_programs
+
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [
-    "README.md",
-    "docs/exchange.md",
-    "docs/from_analytics_zoo.md",
-    "docs/from_elephas.md",
-    "docs/from_sparkflow.md",
-    "docs/from_tensorspark.md",
-    "docs/guide.md",
-    "docs/run_unchanged.md",
-]
+# Those of TensorFlow 1.x change TensorFlow for their whole process.
+GROUPS = {
+    "keras": ["README.md", "docs/exchange.md", "docs/from_elephas.md", "docs/guide.md"],
+    "graphs": [
+        "docs/from_analytics_zoo.md",
+        "docs/from_sparkflow.md",
+        "docs/from_tensorspark.md",
+        "docs/run_unchanged.md",
+    ],
+}
+DOCUMENTS = [document for group in GROUPS.values() for document in group]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,19 +34,18 @@ def program_of(document):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_snippets_run(document, tmp_path):
-    program = tmp_path / f"{Path(document).stem}.py"
-    program.write_text(program_of(document))
-    done = subprocess.run(
-        [sys.executable, program.name],
-        cwd=tmp_path,
-        env=os.environ | ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_snippets_run(group, tmp_path):
+    programs = []
+    for document in GROUPS[group]:
+        programs.append(tmp_path / f"{Path(document).stem}.py")
+        programs[-1].write_text(program_of(document))
+    run_programs(programs, tmp_path)
+
+
+def test_every_page_with_snippets_is_run():
+    pages = [path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")) if FENCE.search(path.read_text())]
+    assert sorted(str(path.relative_to(ROOT)) for path in pages) == sorted(DOCUMENTS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -91,7 +91,7 @@ def predict(network: Network, data: Any, context: SparkContext, batch_rows: int 
         arrays = rows.record_arrays(columns, data)
         if not len(arrays[0]):
             return []
-        records = rows.spread(context, arrays, preflight.total_slots(context))
+        records = _spread(context, arrays)
     found = predict_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
     return list(found.collect())
 
@@ -113,7 +113,7 @@ def evaluate(
         records = rows.training_records(features, columns)
     else:
         arrays = rows.record_arrays(columns, features, labels, weights)
-        records = rows.spread(context, arrays, preflight.total_slots(context))
+        records = _spread(context, arrays)
     return evaluate_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
 
 
@@ -125,6 +125,12 @@ def check_compiled(model: Any) -> None:
             "keras.Model, after `compile`."
         )
     check_trainable(model)
+
+
+def _spread(context: SparkContext, arrays: list[Any]) -> RDD[Any]:
+    """Rows on the driver as records on executors, on no more of them than there is work for."""
+    portions = -(-len(arrays[0]) // _PREDICTED_TOGETHER)
+    return rows.spread(context, arrays, min(preflight.total_slots(context), portions))
 
 
 def _validation(given: Any, columns: Any) -> list[Any] | None:

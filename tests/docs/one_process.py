@@ -1,0 +1,38 @@
+"""Programs one after the other in one process, each as `__main__` in its own folder: they share a Spark."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# A JVM that lives for a minute had better not compile for a long life.
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+RUNNER = """
+import os, sys, types
+for program in sys.argv[1:]:
+    folder = os.path.splitext(os.path.basename(program))[0]
+    os.makedirs(folder)
+    os.chdir(folder)
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = program
+    print("##", os.path.basename(program), flush=True)
+    with open(program) as source:
+        exec(compile(source.read(), program, "exec"), vars(main))
+    os.chdir("..")
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].compat.v1.reset_default_graph()
+"""
+
+
+def run_programs(programs, folder):
+    """Run the files; what each printed, by its name."""
+    command = [sys.executable, "-c", RUNNER, *map(str, programs)]
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    parts = [part.partition("\n") for part in done.stdout.split("## ")[1:]]
+    printed = {name: text for name, _, text in parts}
+    assert list(printed) == [Path(program).name for program in programs]
+    return printed
