@@ -50,8 +50,8 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
 def test_help_of_a_command_names_the_systems(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "elephas, sparkflow, tensorspark, zoo" in text
+    text = capsys.readouterr().out
+    assert "elephas, sparkflow, tensorspark, zoo" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 92
 
 
