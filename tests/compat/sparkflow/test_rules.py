@@ -8,6 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keraunos.compat.sparkflow import rules
 from keraunos.compat.sparkflow.optimizers import OPTIMIZERS, rule_of
 from keraunos.exchange.rules import elementwise
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
@@ -176,3 +177,24 @@ def test_threads_without_locks_lose_no_step():
     assert int(rule.state()[-1]) == 800
     assert np.isfinite(parameters).all()
     assert (parameters[:SIZE] < -0.5).all()
+
+
+@pytest.mark.parametrize("name", ["adam", "adadelta", "rmsprop"])
+def test_a_step_amid_another_threads_step_is_no_giant_one(name, monkeypatch):
+    rule = rule_for(name, 0.05, meet="hogwild", workers=2)
+    parameters = np.zeros(LAYOUT.size, np.float32)
+    approach, amid = rules._approach, []
+
+    def interrupted(*arguments):
+        approach(*arguments)
+        if not amid:
+            amid.append("the other thread, which has nothing to add here")
+            other = threading.Thread(target=lambda: stepped(rule, parameters, np.zeros(SIZE, np.float32)))
+            other.start()
+            other.join()
+            amid.clear()
+
+    monkeypatch.setattr(rules, "_approach", interrupted)
+    for _ in range(3):
+        stepped(rule, parameters, np.ones(SIZE, np.float32))
+    assert np.abs(parameters).max() < 2

@@ -57,6 +57,8 @@ class Momentum(ElementwiseOptimizer):
 class Adam(ElementwiseOptimizer):
     """Adam with epsilon beside the uncorrected second moment (the paper's "epsilon hat")."""
 
+    scratch_blocks = 2
+
     def first_slots(self) -> Sequence[float]:
         """The two moments."""
         return (0.0, 0.0)
@@ -65,15 +67,17 @@ class Adam(ElementwiseOptimizer):
         """Update both moments and move by their quotient."""
         gradient = block.gradient
         first, second = block.slots
-        (space,) = block.scratch
+        space, squares = block.scratch
         beta1, beta2 = self._option("beta1"), self._option("beta2")
         corrected = block.rate * math.sqrt(1.0 - beta2**block.step) / (1.0 - beta1**block.step)
+        # Without locks another thread may be between the two moments. What it put into the first is then in the second
+        # already: a first moment over a second one of zero would throw the parameters out of the world.
+        np.multiply(gradient, gradient, out=squares)
+        _approach(second, squares, 1.0 - beta2, space)
         _approach(first, gradient, 1.0 - beta1, space)
-        np.multiply(gradient, gradient, out=gradient)
-        _approach(second, gradient, 1.0 - beta2, space)
+        np.multiply(first, corrected, out=gradient)
         np.sqrt(second, out=space)
         np.add(space, self._option("epsilon"), out=space)
-        np.multiply(first, corrected, out=gradient)
         np.divide(gradient, space, out=gradient)
         np.subtract(block.parameters, gradient, out=block.parameters)
 
