@@ -1,4 +1,4 @@
-"""Programs one after the other in one process, each as `__main__` in its own folder: they share a Spark."""
+"""Programs one after the other in one process, each as `__main__`: they share a folder and a Spark."""
 
 import os
 import subprocess
@@ -11,15 +11,11 @@ ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLeve
 RUNNER = """
 import os, sys, types
 for program in sys.argv[1:]:
-    folder = os.path.splitext(os.path.basename(program))[0]
-    os.makedirs(folder)
-    os.chdir(folder)
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__file__ = program
     print("##", os.path.basename(program), flush=True)
     with open(program) as source:
         exec(compile(source.read(), program, "exec"), vars(main))
-    os.chdir("..")
     if "tensorflow" in sys.modules:
         sys.modules["tensorflow"].compat.v1.reset_default_graph()
 """

@@ -27,7 +27,7 @@ def printed(folder):
 def test_digits(printed, folder):
     assert "History of 8 epochs" in printed["digits.py"]
     assert float(re.search(r"accuracy (0\.\d+|1\.0+)$", printed["digits.py"], re.MULTILINE).group(1)) > 0.9
-    assert (folder / "digits/models/digits/metadata").exists()
+    assert (folder / "models/digits/metadata").exists()
 
 
 def test_diabetes_regression(printed):
