@@ -10,7 +10,9 @@ ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLeve
 
 RUNNER = """
 import os, sys, types
-for program in sys.argv[1:]:
+programs = sys.argv[1:]
+for program in programs:
+    sys.argv = [program]
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__file__ = program
     print("##", os.path.basename(program), flush=True)
