@@ -44,10 +44,10 @@ def test_a_classifier_learns_and_is_the_same_everywhere(sc, mode, frequency, ser
         network, mode=mode, frequency=frequency, parameter_server_mode=server, num_workers=workers, port=None
     )
     before = network.evaluate(x, y, verbose=0)
-    history = model.fit(to_simple_rdd(sc, x, y), epochs=6, batch_size=16)
+    history = model.fit(to_simple_rdd(sc, x, y), epochs=9, batch_size=16)
     after = network.evaluate(x, y, verbose=0)
     assert after[1] > 0.8 > before[1]
-    assert len(history["loss"]) == 6
+    assert len(history["loss"]) == 9
     assert model.training_histories == [dict(history)]
     alone = network.predict(x[:50], verbose=0)
     np.testing.assert_allclose(rows_of(model.predict(x[:50])), alone, rtol=1e-5, atol=1e-6)
