@@ -28,6 +28,7 @@ def run(command, given, plan):
     environment = {
         **os.environ,
         "KERAS_BACKEND": backend,
+        "PYSPARK_PYTHON": sys.executable if "run" in command else command[0],
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }

@@ -5,10 +5,11 @@
 
 The model of Elephas's document on MNIST, on two workers: epochs averaged with batches of 32, or asynchronous after each
 batch of 128. Prints one line of JSON: seconds of a first fit in this process and of a second one, both of 2 epochs;
-seconds until the model knows 97 % of the test rows, fitting epoch by epoch; rows a second that `predict` takes.
+seconds of a fit after which the model knows 97 % of the test rows; rows a second that `predict` takes.
 """
 
 import argparse
+import functools
 import gzip
 import json
 import os
@@ -93,10 +94,16 @@ def main():
     warm = timed(lambda: spark_model(given.plan, model).fit(rdd, epochs=2, **how))
     after_two = float(model.evaluate(x_test, y_test, verbose=0)[1])
 
-    model, to_goal, epochs, accuracy = network(), 0.0, 0, 0.0
+    model, epochs, accuracy = network(), 0, 0.0
     while accuracy < given.goal and epochs < given.most_epochs:
-        to_goal += timed(lambda: spark_model(given.plan, model).fit(rdd, epochs=1, **how))
+        spark_model(given.plan, model).fit(rdd, epochs=1, **how)
         epochs += 1
+        accuracy = float(model.evaluate(x_test, y_test, verbose=0)[1])
+    # A fit that does not get there is made again with one epoch more; its time counts for nothing.
+    accuracy, epochs = 0.0, epochs - 1
+    while accuracy < given.goal and epochs < given.most_epochs:
+        model, epochs = network(), epochs + 1
+        to_goal = timed(functools.partial(spark_model(given.plan, model).fit, rdd, epochs=epochs, **how))
         accuracy = float(model.evaluate(x_test, y_test, verbose=0)[1])
 
     asked = SparkModel(model, num_workers=2)
