@@ -85,8 +85,7 @@ def main():
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    rdd = to_simple_rdd(session.sparkContext, x_train, y_train).repartition(2).cache()
-    rdd.count()
+    rdd = to_simple_rdd(session.sparkContext, x_train, y_train)
     how = {"batch_size": BATCH[given.plan], "verbose": 0, "validation_split": 0}
 
     first = timed(lambda: spark_model(given.plan, network()).fit(rdd, epochs=2, **how))
