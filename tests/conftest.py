@@ -34,7 +34,19 @@ NEED_TENSORFLOW = [
     "tuning/test_search.py",
     "worker/test_record_predictions.py",
 ]
-collect_ignore = [] if importlib.util.find_spec("tensorflow") else NEED_TENSORFLOW
+# torch's own has no Optuna either.
+NEED_OPTUNA = [
+    "compat/elephas/test_hyper_draws.py",
+    "compat/elephas/test_hyper_templates.py",
+    "compat/elephas/test_hyperparam.py",
+    "tuning/test_objective_search.py",
+]
+collect_ignore = [
+    path
+    for package, paths in (("tensorflow", NEED_TENSORFLOW), ("optuna", NEED_OPTUNA))
+    if importlib.util.find_spec(package) is None
+    for path in paths
+]
 
 
 @pytest.fixture(scope="session")
