@@ -20,7 +20,7 @@ def _start(namespace: dict[str, Any]) -> None:
     from keraunos.compat.run_unchanged.systems import system_named
 
     system = system_named(os.environ.get(SYSTEM_VARIABLE, ""))
-    aliases.install(system)
+    aliases.install_on_driver(system)
     give_names(namespace, system)
     names = sorted({*system.aliases, *system.fallbacks, *system.shadows})
     if names:

@@ -95,3 +95,11 @@ def test_a_keras_optimizer_is_taken_as_it_is():
 def test_what_is_none_is_refused(make, said):
     with pytest.raises(JobError, match=said):
         make()
+
+
+@pytest.mark.parametrize(("clipping", "moved"), [({"clipnorm": 1.0}, [0.6, 0.8]), ({"clipvalue": 0.1}, [0.1, 0.1])])
+def test_updates_are_clipped(clipping, moved):
+    server = ServerOptimizer(optimizers.rule_of(optimizers.SGD(lr=1.0, **clipping)), [("w", (2,))], "float32")
+    parameters = np.zeros(2, np.float32)
+    server.apply(np.array([3, 4], np.float32), parameters)
+    np.testing.assert_allclose(parameters, -np.array(moved), rtol=1e-5)

@@ -197,6 +197,18 @@ def test_images_callbacks_weights_and_validation(sc):
     assert not np.allclose(statistics, 1.0)
 
 
+def test_an_rdd_to_validate_on_is_not_trained_on(sc):
+    x, y = models.diabetes(80)
+    network = models.regressor()
+    held_out = to_simple_rdd(sc, x[60:], y[60:] + 100)
+    history = SparkModel(network).fit(
+        to_simple_rdd(sc, x[:60], y[:60]), epochs=2, batch_size=10, validation_data=held_out
+    )
+    assert np.abs(network.predict(x, verbose=0)).max() < 10
+    expected = network.evaluate(x[60:], y[60:] + 100, verbose=0)[0]
+    assert history["val_loss"][-1] == pytest.approx(expected, rel=1e-4)
+
+
 def test_rows_have_the_weights_that_come_with_them(sc):
     x, y = models.diabetes(60)
     weights = np.repeat([0.0, 1.0], 30)

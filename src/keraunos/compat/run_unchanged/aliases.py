@@ -16,8 +16,17 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from keraunos.compat.run_unchanged import keras1, shadows, spark1
+from keraunos.compat.run_unchanged import keras1, shadows
 from keraunos.compat.run_unchanged.systems import System
+
+
+def install_on_driver(system: System) -> None:
+    """`install`, and what only a driver has use for."""
+    install(system)
+    if system.dated:
+        from keraunos.compat.run_unchanged import spark1
+
+        spark1.install()
 
 
 def install(system: System) -> None:
@@ -28,7 +37,6 @@ def install(system: System) -> None:
         shadows.install(system.shadows)
     if system.dated:
         keras1.install()
-        spark1.install()
 
 
 class AliasFinder(MetaPathFinder):

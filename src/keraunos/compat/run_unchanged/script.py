@@ -27,7 +27,7 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     """
     if not Path(path).is_file():
         raise JobError(f"The script must be a file of Python source. Received: {path!r}, where there is none.")
-    aliases.install(system)
+    aliases.install_on_driver(system)
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = folder_of(path)
