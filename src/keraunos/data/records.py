@@ -3,13 +3,14 @@
 A record is a tuple or list with one entry a column, a dict or `Row` with the columns' names, a `LabeledPoint`, or, for
 a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or mllib
 vector, or, for models that take them, bytes or text. Python looks at each record once; the elements of arrays are
-copied by numpy only.
+copied by numpy only. Several rows may also come as one `RowBlock`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,13 @@ _BYTES = (bytes, bytearray, str)
 _DENSE, _SPARSE, _LABELED = "DenseVector", "SparseVector", "LabeledPoint"
 
 
+@dataclass(frozen=True)
+class RowBlock:
+    """Several records at once: an array for each column, whose first axis is the rows."""
+
+    columns: Sequence[Array]
+
+
 def arrow_columns(records: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The records as mappings from column name to `pyarrow.Array`, which an `ArrowReader` takes like any batch.
 
@@ -33,16 +41,29 @@ def arrow_columns(records: Iterable[Any], names: Sequence[str]) -> Iterator[dict
     """
     columns = [_Column(name) for name in names]
     source = iter(records)
-    size, first = _FIRST_CHUNK, 0
-    while chunk := list(itertools.islice(source, size)):
-        arrays = {
-            column.name: column.arrow(values, first)
-            for column, values in zip(columns, _by_column(chunk, names, first), strict=True)
-        }
-        yield arrays
-        first += len(chunk)
-        row_bytes = sum(column.row_bytes for column in columns)
-        size = max(1, min(_LARGEST_CHUNK, _CHUNK_BYTES // max(1, row_bytes)))
+    first = 0
+    for head in source:
+        if isinstance(head, RowBlock):
+            chunks = _cut(head, columns)
+        else:
+            rows = itertools.islice(source, _chunk_rows(columns) - 1)
+            chunks = iter([_by_column([head, *rows], names, first)])
+        for chunk in chunks:
+            yield {column.name: column.arrow(values, first) for column, values in zip(columns, chunk, strict=True)}
+            first += len(chunk[0])
+
+
+def _chunk_rows(columns: Sequence[_Column]) -> int:
+    row_bytes = sum(column.row_bytes for column in columns)
+    return max(1, min(_LARGEST_CHUNK, _CHUNK_BYTES // row_bytes)) if row_bytes else _FIRST_CHUNK
+
+
+def _cut(block: RowBlock, columns: Sequence[_Column]) -> Iterator[Sequence[Any]]:
+    start, rows = 0, len(block.columns[0])
+    while start < rows:
+        stop = start + _chunk_rows(columns)
+        yield [array[start:stop] for array in block.columns]
+        start = stop
 
 
 def _by_column(chunk: Sequence[Any], names: Sequence[str], first: int) -> Sequence[Sequence[Any]]:
@@ -97,7 +118,7 @@ class _Column:
         """The entries of a chunk, whose first record has the number `first`, as an Arrow array."""
         if self._holds_bytes or (self._shape is None and isinstance(values[0], _BYTES)):
             return self._binary(values, first)
-        kinds = {kind.__name__ for kind in set(map(type, values))}
+        kinds = set() if isinstance(values, np.ndarray) else {kind.__name__ for kind in set(map(type, values))}
         if _SPARSE in kinds and kinds <= {_SPARSE, _DENSE}:
             return self._vectors(values)
         if kinds & {_SPARSE, _DENSE}:
@@ -122,7 +143,7 @@ class _Column:
 
     def _stacked(self, values: Sequence[Any], first: int) -> Array:
         try:
-            stacked: Array = np.array(values)
+            stacked: Array = np.asarray(values)
         except (ValueError, TypeError):
             raise self._odd_one(values, first) from None
         if stacked.dtype.kind not in "biuf" or self._shape not in (None, stacked.shape[1:]):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,12 +45,23 @@ _SHOW_SECONDS = 0.5
 _SKEW = 2.0
 
 
-@dataclass(frozen=True)
 class TrainingResult:
-    """What a fit gives: the trained model as an archive, and what it measured."""
+    """What a fit gives: the trained model, and what it measured.
 
-    archive: bytes
-    history: History
+    Attributes:
+        history: the epochs and their metrics.
+        parameters: the trained parameters as one vector, where the fit was this process's own.
+    """
+
+    def __init__(self, archive: Callable[[], bytes], history: History, parameters: Vector | None = None) -> None:
+        self._archive = archive
+        self.history = history
+        self.parameters = parameters
+
+    @cached_property
+    def archive(self) -> bytes:
+        """The model with all that was compiled into it, as an archive."""
+        return self._archive()
 
 
 @dataclass
@@ -159,7 +171,7 @@ class Fit:
         except BaseException as error:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
-        return TrainingResult(self._home.to_archive(), history)
+        return TrainingResult(self._home.to_archive, history, self._home.read())
 
 
 def _remember(server: Server, memory: RuleMemory) -> None:

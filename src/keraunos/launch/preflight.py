@@ -54,12 +54,12 @@ def survey(context: Any, job: TrainingJob, host: str | None = None) -> Cluster:
     """Read the cluster's facts and refuse a job that it can never run; `host` is where its servers are to listen."""
     slots = total_slots(context)
     _check_slots(context, job, slots)
-    if context.getConf().get("spark.speculation", "false") == "true":
+    if setting(context, "spark.speculation") == "true":
         raise ClusterError(
             "Spark may start a second copy of a running worker because spark.speculation is true. "
             "Set spark.speculation=false for training."
         )
-    task_cpus = int(context.getConf().get("spark.task.cpus", "1"))
+    task_cpus = int(setting(context, "spark.task.cpus") or 1)
     executors = _executors(context)
     per_host = min(job.workers, -(-slots // max(1, executors)))
     return Cluster(
@@ -67,7 +67,7 @@ def survey(context: Any, job: TrainingJob, host: str | None = None) -> Cluster:
         task_cpus=task_cpus,
         workers_on_host=per_host,
         host=server_host(context) if host is None else _own_address(context, host),
-        has_devices=context.getConf().get("spark.task.resource.gpu.amount") is not None,
+        has_devices=setting(context, "spark.task.resource.gpu.amount") is not None,
         memory_budget=_container_budget(context, per_host),
     )
 
@@ -102,6 +102,12 @@ def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
     )
 
 
+def setting(context: Any, name: str) -> str | None:
+    """One of Spark's settings; asked for by itself, because `getConf` copies all of them one by one."""
+    conf = context._jsc.sc().conf()
+    return str(conf.get(name)) if conf.contains(name) else None
+
+
 def total_slots(context: Any) -> int:
     """How many tasks can run at once now."""
     scala = context._jsc.sc()
@@ -112,8 +118,7 @@ def server_host(context: Any) -> str:
     """Where the parameter server listens: loopback when all runs on this machine, else where Spark's driver does."""
     if context.master.startswith("local"):
         return "127.0.0.1"
-    conf = context.getConf()
-    host = conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host")
+    host = setting(context, "spark.driver.bindAddress") or setting(context, "spark.driver.host")
     if not host:
         raise JobError("spark.driver.host is not set, so executors could not find the parameter server.")
     return "127.0.0.1" if is_loopback(host) else str(host)
@@ -145,7 +150,7 @@ def _own_address(context: Any, host: str) -> str:
 
 
 def _may_grow(context: Any) -> bool:
-    return str(context.getConf().get("spark.dynamicAllocation.enabled", "false")) == "true"
+    return setting(context, "spark.dynamicAllocation.enabled") == "true"
 
 
 def _executors(context: Any) -> int:
@@ -159,11 +164,10 @@ def _container_budget(context: Any, workers_on_host: int) -> int | None:
     """Half of what a container leaves to Python, shared by its workers; `None` where no container sets a limit."""
     if not context.master.startswith(("yarn", "k8s")):
         return None
-    conf = context.getConf()
-    asked = conf.get("spark.executor.pyspark.memory") or conf.get("spark.executor.memoryOverhead")
+    asked = setting(context, "spark.executor.pyspark.memory") or setting(context, "spark.executor.memoryOverhead")
     if asked is None:
-        executor = _bytes(conf.get("spark.executor.memory", "1g"))
-        factor = float(conf.get("spark.executor.memoryOverheadFactor", "0.1"))
+        executor = _bytes(setting(context, "spark.executor.memory") or "1g")
+        factor = float(setting(context, "spark.executor.memoryOverheadFactor") or 0.1)
         overhead = max(384 << 20, int(executor * factor))
     else:
         overhead = _bytes(asked)

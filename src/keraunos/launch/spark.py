@@ -133,13 +133,15 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
     and with `fresh` a job gets workers of its own.
     """
     context = spark if isinstance(spark, SparkContext) else spark.sparkContext
-    threads = context.getConf().get("spark.task.cpus", "1")
+    threads = preflight.setting(context, "spark.task.cpus") or "1"
     wanted = {
         "KERAS_BACKEND": backend,
         "OMP_NUM_THREADS": threads,
         "TF_NUM_INTRAOP_THREADS": threads,
         "TF_NUM_INTEROP_THREADS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
+        # Random numbers that need not be the same however an array is cut over devices cost half as much.
+        "JAX_THREEFRY_PARTITIONABLE": "0",
     }
     if fresh:
         wanted["KERAUNOS_JOB"] = uuid.uuid4().hex

@@ -6,9 +6,8 @@ Keras's stateless steps take them; the Keras variables themselves are not writte
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -18,14 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.batch import Arrays, Batch
-from keraunos.errors import ModelError
-from keraunos.learners.captured_update import capturing
 from keraunos.learners.compile_cache import compile_cache
 from keraunos.learners.instance_patch import replaced
+from keraunos.learners.keras_jax_programs import Programs, programs_of
 from keraunos.learners.keras_learner import KerasLearner, denominators_of
-from keraunos.learners.keras_variables import state_variables
 from keraunos.learners.learner import Contribution
-from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, Term, has_own_loss, noting
 from keraunos.parameters import Layout, Vector, is_aligned
 
 
@@ -51,17 +47,12 @@ class KerasJaxLearner(KerasLearner):
             # Older releases of Keras pin the state to the devices of a distribution here, which there is none of.
             vars(model)["_enforce_jax_state_sharding"] = _state_as_it_is
         self._on_cpu = jax.default_backend() == "cpu"
-        compiled = model.jit_compile and not model.run_eagerly
-        self._jit: Callable[..., Any] = jax.jit if compiled else _as_it_is
-        self._parts: dict[bool, tuple[str, ...]] = {}
         self._trained: list[Any] = []
         self._others: list[Any] = []
         self._optimizer: list[Any] = []
         self._metrics: list[Any] = []
-        self._flatten = self._jit(self._joined)
-        self._unflatten = self._jit(self._split)
-        self._predict = self._jit(lambda trained, others, inputs: model.predict_step((trained, others), (inputs,))[0])
         if model.built:
+            self._programs = Programs(model)
             self._take_weights()
 
     def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
@@ -72,7 +63,7 @@ class KerasJaxLearner(KerasLearner):
 
     def read(self, out: Vector | None = None) -> Vector:
         """The parameters as one vector."""
-        flat = np.asarray(self._flatten(self._trained, self._others))
+        flat = np.asarray(self._programs.flatten(self._trained, self._others))
         if out is None:
             return np.array(flat)
         np.copyto(out, flat)
@@ -80,47 +71,47 @@ class KerasJaxLearner(KerasLearner):
 
     def write(self, vector: Vector) -> None:
         """Set the parameters from one vector."""
-        self._trained, self._others = self._unflatten(self._given(vector), self._others)
+        self._trained, self._others = self._programs.unflatten(self._given(vector), self._others)
         self._settle(self._trained)
 
     def step(self, batch: Batch) -> None:
         """One step with the model's own optimizer; training metrics accumulate."""
         state = (self._trained, self._others, self._optimizer, self._metrics)
-        state = self._step(state, self._given(self._data(batch)))
+        state = self._programs.step(state, self._given(self._data(batch)))
         self._trained, self._others, self._optimizer, self._metrics = state
         self._settle(self._trained)
 
     def gradient(self, batch: Batch) -> Contribution:
         """The gradient at the current parameters; float state and training metrics move, parameters do not."""
         data = self._given(self._data(batch))
-        values, elements, self._others, self._metrics = self._gradient(
+        values, elements, self._others, self._metrics = self._programs.gradient(
             self._trained, self._others, self._optimizer, self._metrics, data
         )
         flat = np.asarray(values)
-        parts = self._parts[batch.weights is not None]
+        parts = self._programs.parts[batch.weights is not None]
         return Contribution(flat, denominators_of(parts, batch.rows, elements), batch.rows)
 
     def count_parts(self, batch: Batch) -> int:
         """How many parts the contribution for such a batch has; nothing is computed and nothing changes."""
         state = (self._trained, self._others, self._optimizer, self._metrics)
-        jax.eval_shape(self._gradient, *state, self._data(batch))
-        return len(self._parts[batch.weights is not None])
+        jax.eval_shape(self._programs.gradient, *state, self._data(batch))
+        return len(self._programs.parts[batch.weights is not None])
 
     def apply(self, reduced: Vector) -> None:
         """Apply a gradient with the model's own optimizer and set the float state: one vector of the whole layout."""
-        self._trained, self._others, self._optimizer = self._apply(
+        self._trained, self._others, self._optimizer = self._programs.apply(
             self._trained, self._others, self._optimizer, self._given(reduced)
         )
         self._settle(self._trained)
 
     def evaluate(self, batch: Batch) -> None:
         """Accumulate the validation metrics of a batch; nothing else changes."""
-        self._metrics = self._test(self._metrics, self._trained, self._others, self._given(self._data(batch)))
+        self._metrics = self._programs.test(self._metrics, self._trained, self._others, self._given(self._data(batch)))
         self._settle(self._metrics)
 
     def predict(self, inputs: Arrays) -> Arrays:
         """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
-        return self._named(self._predict(self._trained, self._others, self._arrays(inputs)))
+        return self._named(self._programs.predict(self._trained, self._others, self._arrays(inputs)))
 
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
         """The metrics' state since the last call (training and validation alike), which is then reset."""
@@ -157,69 +148,18 @@ class KerasJaxLearner(KerasLearner):
         model = self.model
         self._trained = [variable.value for variable in model.trainable_variables]
         self._others = [variable.value for variable in model.non_trainable_variables]
-        positions = {id(variable): i for i, variable in enumerate(model.non_trainable_variables)}
-        self._state_at = [positions[id(variable)] for variable in state_variables(model)]
 
     def _prepared(self) -> None:
         self._take_weights()
         model = self.model
         self._optimizer = [variable.value for variable in model.optimizer.variables]
-        reset = [np.array(variable.value) for variable in model.metrics_variables]
-        # Values that do not depend on an argument: every call gives arrays of its own, which a step may consume.
-        self._fresh_metrics = self._jit(lambda: [jnp.array(value) for value in reset])
+        self._reset = [np.array(variable.value) for variable in model.metrics_variables]
+        self._programs = programs_of(model, self)
         self._metrics = self._fresh_metrics()
-        self._step = self._jit(lambda state, data: _lists(model.train_step(state, data)[1]), donate_argnums=0)
-        self._gradient = self._jit(self._contribution, donate_argnums=(1, 3))
-        self._apply = self._jit(self._updated, donate_argnums=(0, 1, 2))
-        self._test = self._jit(
-            lambda metrics, trained, others, data: list(model.test_step((trained, others, metrics), data)[1][2]),
-            donate_argnums=0,
-        )
 
-    def _joined(self, trained: list[Any], others: list[Any]) -> Any:
-        return self._concatenated([*trained, *(others[i] for i in self._state_at)])
-
-    def _concatenated(self, arrays: list[Any]) -> Any:
-        flat = [jnp.ravel(array).astype(self.layout.dtype) for array in arrays]
-        return jnp.concatenate(flat) if flat else jnp.zeros(0, self.layout.dtype)
-
-    def _split(self, vector: Any, others: list[Any]) -> tuple[list[Any], list[Any]]:
-        arrays = self.layout.split(vector)
-        count = self.layout.trainable
-        like = self.model.trainable_variables
-        trained = [array.astype(variable.dtype) for array, variable in zip(arrays[:count], like, strict=True)]
-        others = list(others)
-        for i, array in zip(self._state_at, arrays[count:], strict=True):
-            others[i] = array.astype(others[i].dtype)
-        return trained, others
-
-    def _updated(self, trained: list[Any], others: list[Any], optimizer: list[Any], reduced: Any) -> Any:
-        gradients, others = self._split(reduced, others)
-        trained, optimizer = self.model.optimizer.stateless_apply(optimizer, gradients, trained)
-        return list(trained), others, list(optimizer)
-
-    def _contribution(
-        self, trained: list[Any], others: list[Any], optimizer: list[Any], metrics: list[Any], data: Any
-    ) -> Any:
-        """Traced: the contribution's values and computed denominators, and the state that moved."""
-        state = (trained, others, optimizer, metrics)
-        rows = _rows(data)
-        traced = _TracedStep(self.model, state, data)
-        parts = traced.parts
-        self._parts[data[2] is not None] = parts
-        numerators, elements = [], []
-        for part in parts:
-            step = traced if len(parts) == 1 else _TracedStep(self.model, state, data, part)
-            numerator = self._concatenated(step.gradients)
-            if part == ROWS:
-                numerator = numerator * rows
-            elif part != SUM:
-                denominator = step.denominators[part]
-                numerator = numerator * denominator.astype(numerator.dtype)
-                elements.append(denominator)
-            numerators.append(numerator)
-        moved = self._concatenated([traced.others[i] for i in self._state_at]) * rows
-        return jnp.concatenate([*numerators, moved]), elements, traced.others, traced.metrics
+    def _fresh_metrics(self) -> list[Any]:
+        # Arrays of their own every time, which a step may consume.
+        return [jnp.array(value) for value in self._reset]
 
     def _given(self, arrays: Any) -> Any:
         """Arrays of the caller, which may change them as soon as the call is over."""
@@ -326,82 +266,6 @@ class CompiledOptimizer:
     def _placed(value: Any, like: Any) -> Any:
         # A copy of its own, because the next step consumes it.
         return jax.device_put(np.array(value, dtype=like.dtype), like.sharding, may_alias=False)
-
-
-class _TracedStep:
-    """One training step as JAX sees it, its gradient captured; of one part of the loss where a part is named."""
-
-    def __init__(self, model: Any, state: Any, data: Any, part: str | None = None) -> None:
-        self._model = model
-        self._part = part
-        self._noted: LossTerms | None = None
-        self._computed: tuple[str, ...] = ()
-        with contextlib.ExitStack() as stack:
-            captured = stack.enter_context(capturing(model))
-            if not has_own_loss(model):
-                stack.enter_context(self._noting())
-            _, (_, others, _, metrics) = model.train_step(state, data)
-        count = len(model.non_trainable_variables)
-        self.gradients = self._complete(captured.gradients(), state[0])
-        self.others = list(others[:count])
-        self.metrics = list(metrics)
-        self.denominators = dict(zip(self._computed, others[count:], strict=True))
-        self.parts = (ROWS,) if self._noted is None else self._noted.parts
-
-    @contextlib.contextmanager
-    def _noting(self) -> Any:
-        """Note the parts of the loss, and let their denominators come out of the differentiated function.
-
-        They have to leave it as results. The step hands the second of its results, the values of the variables that
-        are not trained, through to its own, so they ride at its end.
-        """
-        model = self._model
-        compute, call = model.compute_loss_and_updates, model.stateless_call
-
-        def compute_loss_and_updates(*args: Any, **kwargs: Any) -> Any:
-            with noting(model, self._chosen) as noted:
-                loss, (unscaled, outputs, others, metrics) = compute(*args, **kwargs)
-            self._noted = noted
-            self._computed = tuple(part for part in noted.parts if part not in {ROWS, SUM})
-            riding = [noted.denominator(part) for part in self._computed]
-            return loss, (unscaled, outputs, [*others, *riding], metrics)
-
-        def stateless_call(*args: Any, **kwargs: Any) -> Any:
-            result = call(*args, **kwargs)
-            if self._part in {None, ROWS} or not kwargs.get("return_losses"):
-                return result
-            outputs, others, losses = result
-            return outputs, others, [jax.lax.stop_gradient(loss) for loss in losses]
-
-        with replaced(model, compute_loss_and_updates=compute_loss_and_updates, stateless_call=stateless_call):
-            yield
-
-    def _chosen(self, term: Term) -> Any:
-        return term.value if self._part in {None, term.part} else jax.lax.stop_gradient(term.value)
-
-    def _complete(self, gradients: list[Any], trained: list[Any]) -> list[Any]:
-        if len(gradients) != len(trained):
-            raise ModelError(
-                f"`train_step` of {type(self._model).__name__} must hand the optimizer one gradient for each trainable "
-                f"variable. Expected: {len(trained)}. Received: {len(gradients)}. Use exchange='averaging'."
-            )
-        return [
-            jnp.zeros_like(value) if gradient is None else gradient
-            for gradient, value in zip(gradients, trained, strict=True)
-        ]
-
-
-def _rows(data: Any) -> int:
-    return int(jax.tree_util.tree_leaves(data)[0].shape[0])
-
-
-def _lists(state: Any) -> tuple[list[Any], ...]:
-    # A custom step may return tuples; another structure would be compiled anew.
-    return tuple(list(part) for part in state)
-
-
-def _as_it_is(function: Callable[..., Any], **_: Any) -> Callable[..., Any]:
-    return function
 
 
 def _state_as_it_is(

@@ -68,7 +68,7 @@ class TaskTrials(TaskPool):
         if "error" in told:
             # Rows that are wrong are so for every trial.
             raise (DataError if told["error"] == "DataError" else WorkerError)(told["message"])
-        return TrainingResult(archive, History.from_json(told))
+        return TrainingResult(lambda: bytes(archive), History.from_json(told))
 
     def close(self) -> None:
         """Take the rows back from the workers."""

@@ -199,7 +199,7 @@ def test_regression_predicts_a_double_in_named_columns(numbers):
         featuresCol="scaled_features",
         categorical=False,
     )
-    estimator.set_loss("mae").set_metrics(["mae"]).set_optimizer_config("adam").set_epochs(15)
+    estimator.set_loss("mae").set_metrics(["mae"]).set_optimizer_config("adam").set_epochs(40)
     predicted = estimator.fit(renamed).transform(renamed)
     assert predicted.columns == ["scaled_features", "ground_truth", "output"]
     metrics = RegressionMetrics(predicted.select("output", "ground_truth").rdd.map(tuple))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from pyspark import RDD, SparkContext
 
+from keraunos.data.records import RowBlock
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.ml import losses
@@ -23,6 +24,8 @@ from keraunos.ml.signature import Port, Signature
 
 VALIDATION, WEIGHT = "validation", "weight"
 _FEATURES, _LABEL = "features", "label"
+# Where an RDD of rows has the RDD of the blocks that they come from; RDDs derived from it do not.
+_WHOLE = "_keraunos_blocks"
 
 
 def columns_of(
@@ -59,13 +62,22 @@ def build(model: Any, element: Any) -> None:
 def spread(context: SparkContext, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
     """An RDD of tuples, one a row, with an entry from each of the arrays; rows keep their order.
 
-    Arrays travel whole, a slice for each partition, and come apart on the executors.
+    Arrays travel whole, a slice for each partition, and come apart on the executors; where they are to be records they
+    need not even do that (see `training_records`).
     """
+    whole = blocks(context, arrays, partitions)
+    rdd = whole.flatMap(_rows)
+    vars(rdd)[_WHOLE] = whole
+    return rdd
+
+
+def blocks(context: SparkContext, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
+    """An RDD of blocks of rows, one a partition, in the order of the arrays."""
     rows = len(arrays[0])
     count = max(1, min(partitions or context.defaultParallelism, rows))
     cuts = [rows * at // count for at in range(count + 1)]
-    slices = [tuple(array[start:stop] for array in arrays) for start, stop in itertools.pairwise(cuts)]
-    return context.parallelize(slices, count).flatMap(_rows)
+    slices = [RowBlock([array[start:stop] for array in arrays]) for start, stop in itertools.pairwise(cuts)]
+    return context.parallelize(slices, count)
 
 
 def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: Any = None) -> list[Any]:
@@ -98,7 +110,8 @@ def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] 
     """
     if validation is None and len(columns.features) == len(columns.labels) == 1:
         # Pairs, and LabeledPoints, are records as they are.
-        return rdd
+        whole: RDD[Any] = vars(rdd).get(_WHOLE, rdd)
+        return whole
     shared = None if validation is None else rdd.context.broadcast(validation)
     task = functools.partial(_training_partition, columns.to_json(), shared, rdd.getNumPartitions())
     return rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
@@ -186,8 +199,8 @@ def _no_parts(value: Any, slots: Sequence[Slot], what: str) -> DataError:
     )
 
 
-def _rows(arrays: Sequence[Any]) -> Iterator[Any]:
-    return zip(*arrays, strict=True)
+def _rows(block: RowBlock) -> Iterator[Any]:
+    return zip(*block.columns, strict=True)
 
 
 def _training_partition(

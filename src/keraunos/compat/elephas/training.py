@@ -20,7 +20,8 @@ from keraunos.launch import spark as launch
 from keraunos.launch.evaluate import evaluate_rdd
 from keraunos.launch.follow import RuleMemory, TrainingResult
 from keraunos.launch.predict import predict_rdd
-from keraunos.learners.keras_archive import check_trainable, from_archive, to_archive
+from keraunos.learners.keras_archive import check_trainable, to_archive
+from keraunos.learners.keras_variables import write_vector
 
 _PREDICTED_TOGETHER = 1024
 
@@ -36,9 +37,10 @@ class Network:
         """The model as it is now."""
         return ModelSource(to_archive(self.model, self.custom_objects), keras.config.backend(), keras.config.floatx())
 
-    def take(self, archive: bytes) -> None:
-        """Give the model the weights of an archive."""
-        self.model.set_weights(from_archive(archive, self.custom_objects).get_weights())
+    def take(self, result: TrainingResult) -> None:
+        """Give the model the weights that a training led to."""
+        assert result.parameters is not None
+        write_vector(self.model, result.parameters)
 
 
 def train(
@@ -78,7 +80,7 @@ def train(
         verbose=options.verbose,
         memory=memory,
     )
-    network.take(result.archive)
+    network.take(result)
     return result
 
 
@@ -130,7 +132,7 @@ def check_compiled(model: Any) -> None:
 def _spread(context: SparkContext, arrays: list[Any]) -> RDD[Any]:
     """Rows on the driver as records on executors, on no more of them than there is work for."""
     portions = -(-len(arrays[0]) // _PREDICTED_TOGETHER)
-    return rows.spread(context, arrays, min(preflight.total_slots(context), portions))
+    return rows.blocks(context, arrays, min(preflight.total_slots(context), portions))
 
 
 def _validation(given: Any, columns: Any) -> list[Any] | None:
