@@ -131,7 +131,12 @@ class WorkerProcesses:
             stdin=subprocess.PIPE,
             stdout=self._logs[member],
             stderr=subprocess.STDOUT,
-            env={**os.environ, "KERAS_BACKEND": self._job.model.backend, "OMP_NUM_THREADS": str(self._threads)},
+            env={
+                **os.environ,
+                "KERAS_BACKEND": self._job.model.backend,
+                "OMP_NUM_THREADS": str(self._threads),
+                "JAX_THREEFRY_PARTITIONABLE": "0",
+            },
         )
         self._processes[member] = process
         # A pipe holds little, so that feeding one worker would otherwise wait for it to import its framework.

@@ -1,0 +1,1 @@
+"""Arithmetic between vectors. Runs on the driver and on workers."""

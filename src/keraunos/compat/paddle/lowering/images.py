@@ -1,0 +1,1 @@
+"""Layers of images. Runs on the driver and on workers."""

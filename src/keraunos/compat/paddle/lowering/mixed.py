@@ -1,0 +1,1 @@
+"""Mixed layers: projections and operators. Runs on the driver and on workers."""

@@ -1,0 +1,1 @@
+"""Recurrent layers. Runs on the driver and on workers."""
