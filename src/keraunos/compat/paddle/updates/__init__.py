@@ -1,0 +1,1 @@
+"""How Paddle trains: its learning methods, schedules and regularisation, on servers and in local steps."""

@@ -1,0 +1,254 @@
+"""What Paddle's learning methods compute, element by element. Runs where the parameters live, and on workers.
+
+`g` is the gradient summed over the batch and the trainers, `w` the parameter, `rate` the scheduled rate times the
+parameter's own, `μ` its momentum and `λ` its decay. Every formula takes the array namespace that it is to compute with,
+numpy or `keras.ops`, so that a server and a worker's traced step share one text; nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from keraunos.compat.paddle.model_config import OptimizationConfig, ParameterConfig
+
+Slots = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """How one parameter is trained: those of Paddle's attributes that its update depends on.
+
+    `is_sparse` says that `sparse_momentum` treats it as it treats sparse parameters. Every row moves in every batch.
+    """
+
+    learning_rate: float = 1.0
+    momentum: float = 0.0
+    decay_rate: float = 0.0
+    decay_rate_l1: float = 0.0
+    num_batches_regularization: int = 1
+    gradient_clipping_threshold: float = 0.0
+    is_sparse: bool = False
+
+    @classmethod
+    def of(cls, parameter: ParameterConfig) -> Attributes:
+        """Those of a parameter."""
+        same = {each.name: getattr(parameter, each.name) for each in fields(cls) if each.name != "is_sparse"}
+        return cls(**same, is_sparse=parameter.sparse_update or parameter.sparse_remote_update)
+
+    @property
+    def is_proximal(self) -> bool:
+        """Whether decay is a step of its own behind the update, and no part of the gradient."""
+        return self.decay_rate_l1 > 0 or self.num_batches_regularization > 1
+
+    @property
+    def inner_decay(self) -> float:
+        """The decay that is part of the gradient."""
+        return 0.0 if self.is_proximal else self.decay_rate
+
+    def to_json(self) -> dict[str, Any]:
+        """What differs from the defaults, as plain data that the constructor takes."""
+        usual = asdict(Attributes())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+
+class Now(NamedTuple):
+    """Where training is: `rate` is the scheduled one without the parameter's own.
+
+    `batch` counts batches from 1 and is whole, `step` is the same as a float; `first` is 1.0 in the first batch and
+    0.0 later.
+    """
+
+    rate: Any
+    batch: Any
+    step: Any
+    first: Any
+
+
+class Moved(NamedTuple):
+    """A parameter and its slots after a batch; `local` is the factor that a method puts on the rate of each element."""
+
+    value: Any
+    slots: Slots
+    local: Any = 1.0
+
+
+def slots_of(method: str, own: Attributes) -> tuple[str, ...]:
+    """The names of what the method remembers of each element of such a parameter; all start from 0."""
+    remembered = _REMEMBERED[method]
+    return (*remembered, "momentum") if own.momentum and method not in {"adam", "adamax"} else remembered
+
+
+def moved(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """A parameter after a batch: clipped, updated by the method of the settings, and regularised."""
+    limit = own.gradient_clipping_threshold
+    if limit > 0:
+        gradient = xp.clip(gradient, -limit, limit)
+    after = _METHODS[opt.learning_method](xp, opt, own, now, value, gradient, slots)
+    return _regularized(xp, own, now, after) if own.is_proximal else after
+
+
+def _regularized(xp: Any, own: Attributes, now: Now, after: Moved) -> Moved:
+    """`w` cut towards 0 by `rate l1`, then divided by `1 + rate λ`; every k batches, k times as much."""
+    batches = own.num_batches_regularization
+    strength = now.rate * (own.learning_rate * batches)
+    value = after.value
+    if own.decay_rate_l1 > 0:
+        kept = xp.maximum(xp.abs(value) - after.local * (strength * own.decay_rate_l1), 0.0)
+        value = xp.sign(value) * kept
+    if own.decay_rate > 0:
+        value = value / (1.0 + after.local * (strength * own.decay_rate))
+    if batches > 1:
+        value = xp.where(now.batch % batches == 0, value, after.value)
+    return after._replace(value=value)
+
+
+def _stepped(own: Attributes, rate: Any, value: Any, gradient: Any, slots: Slots, **more: Any) -> Moved:
+    """`v = μ v - rate (g + λ w)`; `w += v`."""
+    if own.inner_decay:
+        gradient = gradient + own.inner_decay * value
+    move = -(rate * own.learning_rate) * gradient
+    if own.momentum:
+        move = own.momentum * slots["momentum"] + move
+        more["momentum"] = move
+    return Moved(value + move, more)
+
+
+def _adapted(own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots, local: Any, **more: Any) -> Moved:
+    """The same with a factor on the rate of each element."""
+    after = _stepped(own, now.rate * local, value, gradient, slots, **more)
+    return after._replace(local=local)
+
+
+def _momentum(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    del xp, opt
+    return _stepped(own, now.rate, value, gradient, slots)
+
+
+def _torch_momentum(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """From the second batch on the rate is times `1 - μ`."""
+    del xp, opt
+    return _stepped(own, now.rate * (1.0 - own.momentum * (1.0 - now.first)), value, gradient, slots)
+
+
+def _sparse_momentum(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """For sparse parameters `v = μ v - rate g`; `w = (1 + rate λ) w + v`; momentum for the others.
+
+    It is what Paddle's sums `u -= a rate g` and `v += t a rate g` come to, with `a = a / μ`, `b = b / (1 + rate λ)`,
+    `t += b / a` and `w = (t u + v) / b`, where every row is visited: `u / a` is the momentum. The sums are there for
+    rows that are not; they grow without bound and Paddle restarts them. That `λ` enlarges a sparse parameter is
+    Paddle's.
+    """
+    if not own.is_sparse:
+        return _momentum(xp, opt, own, now, value, gradient, slots)
+    grown = value * (1.0 + now.rate * (own.learning_rate * own.inner_decay)) if own.inner_decay else value
+    move = -(now.rate * own.learning_rate) * gradient
+    if not own.momentum:
+        return Moved(grown + move, {})
+    move = own.momentum * slots["momentum"] + move
+    return Moved(grown + move, {"momentum": move})
+
+
+def _adagrad(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """The factor is `1 / √(Σ g² + ε)`."""
+    squares = slots["squares"] + gradient * gradient
+    local = 1.0 / xp.sqrt(squares + opt.ada_epsilon)
+    return _adapted(own, now, value, gradient, slots, local, squares=squares)
+
+
+def _decayed_adagrad(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """`E = r E + (1 - r) g²`, from `E = g²`; the factor is `1 / √(E + ε)`."""
+    squares = _mean_square(opt, now, gradient, slots)
+    local = 1.0 / xp.sqrt(squares + opt.ada_epsilon)
+    return _adapted(own, now, value, gradient, slots, local, squares=squares)
+
+
+def _rmsprop(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """`E` as in decayed_adagrad; `M = r M + (1 - r) g`; the factor is `1 / √(E - M² + ε)`."""
+    squares = _mean_square(opt, now, gradient, slots)
+    mean = opt.ada_rou * slots["mean"] + (1.0 - opt.ada_rou) * gradient
+    # No variance is negative, but a difference of two large numbers may round to less than 0.
+    spread = xp.maximum(squares - mean * mean, 0.0)
+    local = 1.0 / xp.sqrt(spread + opt.ada_epsilon)
+    return _adapted(own, now, value, gradient, slots, local, squares=squares, mean=mean)
+
+
+def _adadelta(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """`E = r E + (1 - r) g²`; the factor is `√((D + ε) / (E + ε))`; `D = r D + (1 - r) (g factor)²`."""
+    rou, epsilon = opt.ada_rou, opt.ada_epsilon
+    squares = rou * slots["squares"] + (1.0 - rou) * gradient * gradient
+    local = xp.sqrt((slots["moves"] + epsilon) / (squares + epsilon))
+    moves = rou * slots["moves"] + (1.0 - rou) * (gradient * local) * (gradient * local)
+    return _adapted(own, now, value, gradient, slots, local, squares=squares, moves=moves)
+
+
+def _adam(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """`w -= rate √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√s + ε)`, without momentum and decay."""
+    beta1, beta2 = opt.adam_beta1, opt.adam_beta2
+    mean = beta1 * slots["mean"] + (1.0 - beta1) * gradient
+    squares = beta2 * slots["squares"] + (1.0 - beta2) * gradient * gradient
+    rate = now.rate * own.learning_rate * (1.0 - beta2**now.step) ** 0.5 / (1.0 - beta1**now.step)
+    value = value - rate * mean / (xp.sqrt(squares) + opt.adam_epsilon)
+    return Moved(value, {"mean": mean, "squares": squares})
+
+
+def _adamax(
+    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
+) -> Moved:
+    """`u = max(β₂ u, |g|)`; `w -= rate / (1 - β₁ᵗ) m / u`, and where there was no gradient yet nothing moves."""
+    beta1, beta2 = opt.adam_beta1, opt.adam_beta2
+    mean = beta1 * slots["mean"] + (1.0 - beta1) * gradient
+    norm = xp.maximum(beta2 * slots["norm"], xp.abs(gradient))
+    rate = now.rate * own.learning_rate / (1.0 - beta1**now.step)
+    value = value - rate * mean / xp.where(norm > 0, norm, 1.0)
+    return Moved(value, {"mean": mean, "norm": norm})
+
+
+def _mean_square(opt: OptimizationConfig, now: Now, gradient: Any, slots: Slots) -> Any:
+    share = (1.0 - opt.ada_rou) + opt.ada_rou * now.first
+    return opt.ada_rou * slots["squares"] + share * gradient * gradient
+
+
+_METHODS: Mapping[str, Callable[..., Moved]] = {
+    "momentum": _momentum,
+    "torch_momentum": _torch_momentum,
+    "sparse_momentum": _sparse_momentum,
+    "adagrad": _adagrad,
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "decayed_adagrad": _decayed_adagrad,
+    "adam": _adam,
+    "adamax": _adamax,
+}
+_REMEMBERED: Mapping[str, tuple[str, ...]] = {
+    "momentum": (),
+    "torch_momentum": (),
+    "sparse_momentum": (),
+    "adagrad": ("squares",),
+    "adadelta": ("squares", "moves"),
+    "rmsprop": ("squares", "mean"),
+    "decayed_adagrad": ("squares",),
+    "adam": ("mean", "squares"),
+    "adamax": ("mean", "norm"),
+}
+
+METHODS = tuple(_METHODS)
