@@ -14,7 +14,7 @@ from pyspark.mllib.regression import LabeledPoint
 from pyspark.sql import Row
 
 from keraunos.data.arrow_batches import ArrowReader
-from keraunos.data.records import arrow_columns
+from keraunos.data.records import RowBlock, arrow_columns
 from keraunos.data.sparse_rows import SparseRows, as_dense
 from keraunos.errors import DataError
 from keraunos.job.columns import Slot
@@ -155,3 +155,18 @@ def test_numbers_that_fit_the_first_type_are_taken():
     assert x.dtype == "int16"
     np.testing.assert_array_equal(x[-2:], [7, 8])
     assert re.search("int64. Expected int16.* 70000 in record 100", error_of([np.int16(3)] * 100 + [70_000], ["x"]))
+
+
+@given(
+    rows=st.integers(1, 300),
+    width=st.integers(1, 5),
+    cuts=st.lists(st.integers(0, 300), max_size=3),
+)
+def test_blocks_of_rows_read_like_the_rows_themselves(rows, width, cuts):
+    x = np.arange(rows * width, dtype=np.float32).reshape(rows, width)
+    y = np.arange(rows)
+    bounds = [0, *sorted(min(cut, rows) for cut in cuts), rows]
+    whole = [RowBlock([x[a:b], y[a:b]]) for a, b in itertools.pairwise(bounds)]
+    for one, other in zip(read(whole), read(zip(x, y, strict=True)), strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
