@@ -1,0 +1,1 @@
+"""Arithmetic between rows and columns. Runs on the driver."""

@@ -1,0 +1,1 @@
+"""Layers of sequences without a state. Runs on the driver."""
