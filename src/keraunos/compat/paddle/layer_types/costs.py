@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keraunos.compat.paddle.layer_types.arithmetic import one_wide
 from keraunos.compat.paddle.layer_types.draft import Draft
 from keraunos.compat.paddle.layer_types.layer_type import layer_type
 
@@ -58,7 +59,7 @@ def multi_binary_label_cross_entropy(draft: Draft) -> None:
 @layer_type("huber", "HuberTwoClass", **_LABELLED)
 def huber(draft: Draft) -> None:
     """Two classes by the sign of one number."""
-    _one_wide(draft, 0)
+    one_wide(draft, 0)
     _weight(draft, 2)
     draft.set_size(1)
 
@@ -67,7 +68,7 @@ def huber(draft: Draft) -> None:
 def rank_cost(draft: Draft) -> None:
     """Which of two scores should be the higher."""
     for at in range(2):
-        _one_wide(draft, at)
+        one_wide(draft, at)
     _weight(draft, 3)
     draft.set_size(1)
 
@@ -89,8 +90,8 @@ def sum_cost(draft: Draft) -> None:
 def lambda_cost(draft: Draft) -> None:
     """Gradients by what the exchange of two documents would change in a ranking."""
     for at in range(2):
-        _one_wide(draft, at)
-    best = draft.whole("NDCG_num", draft.attributes["NDCG_num"], least=1)
+        one_wide(draft, at)
+    best = draft.count("NDCG_num", least=1)
     sort = draft.attributes["max_sort_size"]
     draft.check(
         sort == -1 or sort >= best,
@@ -123,11 +124,6 @@ def _same_width(draft: Draft) -> None:
     draft.set_size(1)
 
 
-def _one_wide(draft: Draft, at: int) -> None:
-    source = draft.feeding[at]
-    draft.check(source.size == 1, f"input {at} must be one number a row", f"{source.name!r} of size {source.size}")
-
-
 def _weight(draft: Draft, at: int) -> None:
     if len(draft.feeding) > at:
-        _one_wide(draft, at)
+        one_wide(draft, at)

@@ -16,8 +16,8 @@ from keraunos.compat.paddle.layer_types.layer_type import REQUIRED, layer_type
 def data(draft: Draft) -> None:
     """What the rows bring; `height` and `width` say that it is an image which is not square."""
     size = draft.need_size()
-    height = draft.whole("height", draft.attributes["height"])
-    width = draft.whole("width", draft.attributes["width"])
+    height = draft.count("height")
+    width = draft.count("width")
     draft.check(bool(height) == bool(width), "`height` and `width` belong together", f"height={height}, width={width}")
     if height:
         draft.check(
@@ -103,7 +103,7 @@ def concat(draft: Draft) -> None:
 def prelu(draft: Draft) -> None:
     """A slope of its own, for `partial_sum` consecutive columns each, where a column is negative."""
     draft.set_size(draft.input_size(0))
-    shared = draft.whole("partial_sum", draft.attributes["partial_sum"], least=1)
+    shared = draft.count("partial_sum", least=1)
     draft.check(
         draft.size % shared == 0,
         "`partial_sum` must divide the size of the input",
@@ -132,4 +132,4 @@ def resize(draft: Draft) -> None:
 )
 def featmap_expand(draft: Draft) -> None:
     """The input, `num_filters` times."""
-    draft.set_size(draft.input_size(0) * draft.whole("num_filters", draft.attributes["num_filters"], least=1))
+    draft.set_size(draft.input_size(0) * draft.count("num_filters", least=1))

@@ -191,6 +191,11 @@ class Draft:
             self.fail(f"`{what}` must be a whole number of at least {least}", f"{what}={value!r}")
         return int(value)
 
+    def count(self, attribute: str, least: int = 0) -> int:
+        """An attribute of the layer, which must be a whole number of at least that much."""
+        self.attributes[attribute] = self.whole(attribute, self.attributes[attribute], least)
+        return int(self.attributes[attribute])
+
     def choice(self, what: str, value: Any, known: Sequence[str]) -> None:
         """Refuse a value that is not among the known ones."""
         if value not in known:

@@ -228,9 +228,7 @@ def _filters(draft: Draft) -> int:
             "Layer %r: `partial_sum` of a convolution changes nothing but memory in Paddle, and nothing here.",
             draft.name,
         )
-    filters = draft.whole("num_filters", draft.attributes["num_filters"], least=1)
-    draft.attributes["num_filters"] = filters
-    return filters
+    return draft.count("num_filters", least=1)
 
 
 def _conv_bias(draft: Draft, filters: int) -> None:

@@ -14,7 +14,17 @@ from keraunos.errors import ModelError
 if TYPE_CHECKING:
     from keraunos.compat.paddle.layer_types.draft import Draft
 
-_FAMILIES = ("dense", "images", "mixed", "arithmetic", "sequences", "recurrent", "costs", "structured_costs")
+_FAMILIES = (
+    "dense",
+    "images",
+    "image_shapes",
+    "mixed",
+    "arithmetic",
+    "sequences",
+    "recurrent",
+    "costs",
+    "structured_costs",
+)
 
 _GROUPS = (
     "recurrent groups, memories, generation and beam search are not run here. The nearest are layers of type "
