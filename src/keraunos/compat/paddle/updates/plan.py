@@ -165,8 +165,8 @@ def _alpha(opt: OptimizationConfig, trainers: int) -> float:
         raise PlanError(
             "`delta_add_rate` must be above 0 and less than the number of trainers with "
             "center_parameter_update_method='elastic_average': over the trainers it is how far a trainer and the "
-            f"center move towards each other. Received: {opt.delta_add_rate!r}, with {trainers} trainer(s). Lower it, or "
-            "use 'average'."
+            f"center move towards each other. Received: {opt.delta_add_rate!r}, with {trainers} trainer(s). Lower it, "
+            "or use 'average'."
         )
     return alpha
 
