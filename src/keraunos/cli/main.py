@@ -31,6 +31,7 @@ examples:
   keraunos run --as sparkflow program.py --rows 1000
   keraunos submit --as zoo --master yarn --num-executors 4 program.py
   keraunos shell --as tensorspark --deploy-mode=client
+  keraunos paddle summary config.py --config-args layers=2
 
 exit codes:
   0  all went well
@@ -63,6 +64,11 @@ but --as are those of spark-submit; they stand before the program.
 SHELL = """\
 The pyspark shell, where an older system's modules can be imported. All options
 but --as are those of pyspark.
+"""
+
+PADDLE_SUMMARY = """\
+Parses a configuration file of Paddle and prints its layers, their sizes and
+their parameters. Neither Spark nor a framework is loaded.
 """
 
 
@@ -99,6 +105,7 @@ def command_parser() -> argparse.ArgumentParser:
     rest = "[spark-submit options] program.py [argument ...]"
     _add_spark_command(commands, "submit", rest, "hand such a program to a cluster", SUBMIT, _submit)
     _add_spark_command(commands, "shell", "[pyspark options]", "the pyspark shell for such programs", SHELL, _shell)
+    _add_paddle(commands)
     return parser
 
 
@@ -176,6 +183,20 @@ def _add_spark_command(
     command.set_defaults(run=function, verbose=False)
 
 
+def _add_paddle(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    paddle = commands.add_parser("paddle", help="look at a configuration of Paddle")
+    actions = paddle.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    summary = actions.add_parser(
+        "summary",
+        help="print its layers, sizes and parameters",
+        description=PADDLE_SUMMARY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    summary.add_argument("config", metavar="config.py", help="the configuration file")
+    summary.add_argument("--config-args", default="", metavar="K=V,...", help="what its get_config_arg reads")
+    summary.set_defaults(run=_paddle_summary, verbose=False)
+
+
 def _add_system(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--as",
@@ -203,6 +224,12 @@ def _shell(options: argparse.Namespace) -> int:
     from keraunos.cli.shell import shell
 
     shell(options.system, options.passed)
+
+
+def _paddle_summary(options: argparse.Namespace) -> int:
+    from keraunos.cli.paddle import print_summary
+
+    return print_summary(options.config, options.config_args)
 
 
 def _demo(options: argparse.Namespace) -> int:

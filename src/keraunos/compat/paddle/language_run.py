@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keraunos.compat.paddle import language_settings
+from keraunos.compat.paddle.language_imports import old_names
 from keraunos.compat.paddle.language_state import Configuration, writing
 from keraunos.compat.paddle.model_config import ModelConfig, TrainerConfig
 from keraunos.errors import ModelError
@@ -32,7 +33,7 @@ def parse(source: Any, config_args: str, names: Mapping[str, Any]) -> TrainerCon
             "configuration's own. Received: 'extension_module_name'. Import the module's functions in the "
             "configuration instead."
         )
-    with _ONE_AT_A_TIME, writing(state):
+    with _ONE_AT_A_TIME, old_names(), writing(state):
         if callable(source):
             with _lent(source, names):
                 source()

@@ -187,7 +187,7 @@ class Draft:
 
     def whole(self, what: str, value: Any, least: int = 0) -> int:
         """The value, which must be a whole number of at least that much."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < least:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0 or value < least:
             self.fail(f"`{what}` must be a whole number of at least {least}", f"{what}={value!r}")
         return int(value)
 
