@@ -6,6 +6,7 @@ import pytest
 
 from keraunos.compat.paddle.model_config import OptimizationConfig
 from keraunos.compat.paddle.updates.plan import optimizer_of, plan_of
+from keraunos.launch import local
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import read_vector
 from tests.compat.paddle.updates.reference import Reference, parameter
@@ -77,6 +78,11 @@ def test_any_number_of_trainers_at_one_global_batch_gives_paddles_weights(traine
 
 def test_servers_of_their_own_give_the_same_weights():
     np.testing.assert_allclose(trained(2, servers=2), by_hand(), **close)
+
+
+def test_fresh_processes_find_the_rule_and_the_optimizer():
+    result = local.fit(job(2, servers=1, epochs=STEPS), dealt(rows(), 2), verbose=0)
+    np.testing.assert_allclose(read_vector(from_archive(result.archive)), by_hand(), **close)
 
 
 def test_local_steps_of_one_trainer_are_steps():

@@ -115,6 +115,6 @@ class PaddleOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # Kera
         ops, told = keras.ops, self._told
         before = ops.convert_to_tensor(self.iterations)
         step = ops.cast(before, dtype) + 1.0
-        passes = 0 if told.steps_per_pass is None else before // told.steps_per_pass
+        passes = 0.0 if told.steps_per_pass is None else ops.cast(before // told.steps_per_pass, dtype)
         rate = rate_at(ops, told.opt, ops.cast(learning_rate, dtype), step * float(told.samples_per_step), passes)
         return formulas.Now(ops.cast(rate, dtype), before + 1, step, ops.cast(before == 0, dtype))
