@@ -224,6 +224,12 @@ class Reported(keras.metrics.Mean):  # type: ignore[misc]  # Keras is untyped
         """Take a batch in."""
         return super().update_state(y_pred[:, self._column], sample_weight=sample_weight)
 
+    def merge_state(self, metrics: Any) -> None:
+        """Take in what others of the kind have seen."""
+        for each in metrics:
+            self.total.assign_add(each.total)
+            self.count.assign_add(each.count)
+
     def get_config(self) -> dict[str, Any]:
         """What the constructor takes."""
         return {**super().get_config(), "column": self._column}
