@@ -174,10 +174,7 @@ def huber_cost(
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
     """The Huber cost of two classes: `input` is one wide, `label` 0 or 1."""
-    layer = a_layer(input, "huber_cost")
-    if layer.size != 1:
-        raise ModelError(f"`input` of `huber_cost` must be one wide. Received: {layer!r}. End with fc_layer(size=1).")
-    return _cost("huber_cost", LayerType.HUBER, name, [layer, label], layer_attr, coeff)
+    return _cost("huber_cost", LayerType.HUBER, name, [input, label], layer_attr, coeff)
 
 
 def smooth_l1_cost(
@@ -216,9 +213,6 @@ def rank_cost(
         coeff: a factor on the gradient.
         layer_attr: `device` only.
     """
-    for argument, layer in {"left": left, "right": right, "label": label}.items():
-        if a_layer(layer, "rank_cost", argument).size != 1:
-            raise ModelError(f"`{argument}` of `rank_cost` must be one wide. Received: {layer!r}.")
     return _cost("rank_cost", LayerType.RANK_COST, name, [left, right, label, weight], layer_attr, coeff)
 
 

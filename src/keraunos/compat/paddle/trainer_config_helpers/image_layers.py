@@ -191,12 +191,10 @@ def spp_layer(
 ) -> LayerOutput:
     """Pooling of an image into 1, 4, 16, … cells, `pyramid_height` times, side by side."""
     layer = a_layer(input, "spp_layer")
-    if pyramid_height is None:
-        raise ModelError("`spp_layer` must know how many times it pools. Received: pyramid_height=None. Give it.")
     pyramid = raw.SpatialPyramidPool(
         pool_type=_image_pooling(pool_type, "spp_layer"),
         channels=channels(layer, num_channels, "spp_layer"),
-        pyramid_height=pyramid_height,
+        pyramid_height=pyramid_height,  # type: ignore[arg-type]  # `None` is refused where it is read
     )
     made = [raw.Input(layer.name, spp=pyramid)]
     return define("spp_layer", LayerType.SPP_LAYER, named(name, "spp"), made, [layer], layer_attr=layer_attr)
@@ -353,11 +351,6 @@ def bilinear_interp_layer(
 ) -> LayerOutput:
     """The image in another size, by bilinear interpolation."""
     layer = a_layer(input, "bilinear_interp_layer")
-    if not out_size_x or not out_size_y or out_size_x < 1 or out_size_y < 1:
-        raise ModelError(
-            "`bilinear_interp_layer` must know the size of its image: `out_size_x` and `out_size_y`, both above 0. "
-            f"Received: {out_size_x!r} and {out_size_y!r}."
-        )
     depth = channels(layer, None, "bilinear_interp_layer")
     made = raw.BilinearInterp(out_size_x=out_size_x, out_size_y=out_size_y, channels=depth)
     return define(

@@ -206,7 +206,7 @@ def pooling_layer(
     kind = MaxPooling() if pooling_type is None else pooling_type
     own: dict[str, Any]
     if isinstance(kind, MaxPooling):
-        own = {} if kind.output_max_index is None else {"output_max_index": kind.output_max_index}
+        own = {"output_max_index": kind.output_max_index}
     elif isinstance(kind, AvgPooling):
         own = {"average_strategy": kind.strategy}
     else:
@@ -223,7 +223,7 @@ def pooling_layer(
         layer_attr=layer_attr,
         trans_type=agg_level,
         bias=bias(bias_attr, has_bias=False),
-        **_strided("pooling_layer", stride, agg_level),
+        stride=stride,
         **own,
     )
 
@@ -396,19 +396,8 @@ def _one_step(
         [layer],
         layer_attr=layer_attr,
         trans_type=agg_level,
-        **_strided(function, stride, agg_level),
+        stride=stride,
     )
-
-
-def _strided(function: str, stride: int, agg_level: str) -> dict[str, Any]:
-    if stride == -1:
-        return {}
-    if stride < 1 or agg_level == AggregateLevel.TO_SEQUENCE:
-        raise ModelError(
-            f"`stride` of `{function}` must be -1, or above 0 and then without AggregateLevel.TO_SEQUENCE. "
-            f"Received: stride={stride!r}, agg_level={agg_level!r}."
-        )
-    return {"stride": stride}
 
 
 def _check_width(function: str, layer: LayerOutput, size: int | None, parts: int) -> None:

@@ -167,10 +167,6 @@ def nce_layer(
     function = "nce_layer"
     layers, truth = some_layers(input, function), a_layer(label, function, "label")
     classes = truth.size if num_classes is None else num_classes
-    if neg_distribution is not None and (len(neg_distribution) != classes or abs(sum(neg_distribution) - 1) > 1e-5):
-        raise ModelError(
-            f"`neg_distribution` of `{function}` must be {classes} shares, in all 1. Received: {neg_distribution!r}."
-        )
     attrs = parameters(param_attr, len(layers), function)
     others = [truth] if weight is None else [truth, a_layer(weight, function, "weight")]
     return define(

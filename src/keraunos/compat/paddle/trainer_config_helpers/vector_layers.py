@@ -8,7 +8,6 @@ from typing import Any
 from keraunos.compat.paddle.trainer_config_helpers.attrs import DROPOUT, ERROR_CLIPPING, ExtraLayerAttribute
 from keraunos.compat.paddle.trainer_config_helpers.defining import define, named, names_of
 from keraunos.compat.paddle.trainer_config_helpers.layer_output import LayerOutput, LayerType, a_layer, some_layers
-from keraunos.errors import ModelError
 
 __all__ = [
     "conv_shift_layer",
@@ -39,8 +38,6 @@ def interpolation_layer(
 ) -> LayerOutput:
     """Weight * the first + (1 - weight) * the second of two layers; `weight` is one wide."""
     layers = some_layers(input, "interpolation_layer")
-    if len(layers) != 2:
-        raise ModelError(f"`input` of `interpolation_layer` must be two layers of one size. Received: {input!r}.")
     share = a_layer(weight, "interpolation_layer", "weight")
     return _plain("interpolation_layer", LayerType.INTERPOLATION_LAYER, name, [share, *layers], layer_attr)
 
@@ -109,10 +106,6 @@ def cos_sim(
         layer_attr: `device` only.
     """
     layers = [a_layer(a, "cos_sim", "a"), a_layer(b, "cos_sim", "b")]
-    if layers[1].size != layers[0].size * size:
-        raise ModelError(
-            f"`b` of `cos_sim` must be size = {size} times as wide as `a`. Received: {layers[0]!r} and {layers[1]!r}."
-        )
     if size == 1:
         return _plain("cos_sim", LayerType.COSINE_SIM, name, layers, layer_attr, cos_scale=scale)
     return _plain("cos_sim", LayerType.COSINE_SIM_VEC, name, layers, layer_attr, cos_scale=scale, size=size)
@@ -123,8 +116,6 @@ def conv_shift_layer(
 ) -> LayerOutput:
     """The circular convolution of rows of `a` with rows of `b`, which is an odd number wide."""
     layers = [a_layer(a, "conv_shift_layer", "a"), a_layer(b, "conv_shift_layer", "b")]
-    if layers[1].size % 2 == 0:
-        raise ModelError(f"`b` of `conv_shift_layer` must be an odd number wide. Received: {layers[1]!r}.")
     return _plain("conv_shift_layer", LayerType.CONV_SHIFT_LAYER, name, layers, layer_attr)
 
 
@@ -146,13 +137,8 @@ def linear_comb_layer(
     """
     function = "linear_comb_layer"
     layers = [a_layer(weights, function, "weights"), a_layer(vectors, function, "vectors")]
-    count, total = layers[0].size, layers[1].size
-    if total % count or (size is not None and size * count != total):
-        raise ModelError(
-            f"`vectors` of `{function}` must hold one vector of `size` numbers for each weight. "
-            f"Received: {layers[0]!r}, {layers[1]!r}, size={size!r}."
-        )
-    return _plain(function, LayerType.LINEAR_COMBINATION_LAYER, name, layers, layer_attr, size=total // count)
+    width = layers[1].size // layers[0].size if size is None else size
+    return _plain(function, LayerType.LINEAR_COMBINATION_LAYER, name, layers, layer_attr, size=width)
 
 
 convex_comb_layer = linear_comb_layer
@@ -179,10 +165,6 @@ def multiplex_layer(
 ) -> LayerOutput:
     """Each row of one of several layers of one size; the first of `input` says which, counted from 0."""
     layers = some_layers(input, "multiplex_layer")
-    if len(layers) < 3:
-        raise ModelError(
-            f"`input` of `multiplex_layer` must be a layer of ids and at least two layers. Received: {input!r}."
-        )
     return _plain("multiplex_layer", LayerType.MULTIPLEX_LAYER, name, layers, layer_attr)
 
 
