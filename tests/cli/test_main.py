@@ -51,7 +51,7 @@ def test_help_of_a_command_names_the_systems(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     text = capsys.readouterr().out
-    assert "elephas, sparkflow, tensorspark, zoo" in " ".join(text.split())
+    assert "elephas, paddle, sparkflow, tensorspark, zoo" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 92
 
 

@@ -49,7 +49,7 @@ new process and compares the predictions.
 
 RUN = """\
 Runs a Python program with `spark`, `sc` and `sqlContext` at hand. With --as it
-finds Keraunos under the names that it imports: elephas, sparkflow, tensorspark,
+finds Keraunos under the names that it imports: elephas, paddle, sparkflow, tensorspark,
 or zoo and bigdl, and TensorFlow 1.x under `tensorflow`; so do the modules beside
 it and its functions on executors. Spark runs here, on as many cores as there are
 (at least 2), unless spark-defaults.conf, MASTER, PYSPARK_SUBMIT_ARGS or the

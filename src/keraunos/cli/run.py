@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from keraunos.compat.run_unchanged.script import folder_of, run_script
+from keraunos.compat.run_unchanged.aliases import named
+from keraunos.compat.run_unchanged.script import folder_of, run_script, source_of
 from keraunos.compat.run_unchanged.spark_settings import prepare_environment
-from keraunos.compat.run_unchanged.systems import system_named
+from keraunos.compat.run_unchanged.systems import System, system_named
 
 
 def run(system_name: str, script: str, arguments: Sequence[str]) -> int:
     """Run the script in this process, and give its exit code."""
     system = system_named(system_name)
-    prepare_environment(system, folder_of(script))
+    prepare_environment(system, folder_of(script), _slots(system, script))
     return run_script(script, arguments, system)
+
+
+def _slots(system: System, script: str) -> int:
+    """How many task slots the program will ask for, where its system can tell from the source."""
+    if system.slots is None or not Path(script).is_file():
+        return 0
+    return named(system.slots)(source_of(script)) or 0

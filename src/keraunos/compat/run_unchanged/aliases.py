@@ -27,6 +27,14 @@ def install_on_driver(system: System) -> None:
         from keraunos.compat.run_unchanged import spark1
 
         spark1.install()
+    if system.on_driver is not None:
+        named(system.on_driver)()
+
+
+def named(target: str) -> Any:
+    """What `module:attribute` names, or the module."""
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 def install(system: System) -> None:

@@ -8,11 +8,12 @@ context of its own, never starts ours.
 from __future__ import annotations
 
 import builtins
+import functools
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
+from keraunos.compat.run_unchanged.aliases import named
 from keraunos.compat.run_unchanged.systems import System
 
 
@@ -40,13 +41,8 @@ def give_names(namespace: dict[str, Any], system: System) -> None:
     """Let code that runs in the namespace use the system's names and Spark's usual ones."""
     makers: dict[str, Callable[[], Any]] = {"sc": _context, "spark": _session, "sqlContext": _sql_context}
     for name, target in system.names.items():
-        makers[name] = _importer(target)
+        makers[name] = functools.partial(named, target)
     namespace["__builtins__"] = LazyBuiltins(namespace, makers)
-
-
-def _importer(target: str) -> Callable[[], Any]:
-    module, _, attribute = target.partition(":")
-    return lambda: getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 def _session() -> Any:

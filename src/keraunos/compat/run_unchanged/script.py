@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
@@ -17,6 +18,8 @@ from keraunos.errors import JobError
 FAILED = 1
 INTERRUPTED = 130
 
+# `%pyspark` alone on a line: what Zeppelin's notebooks begin a paragraph with.
+_NOTEBOOK_LINE = re.compile(rb"^%(?=(?:spark\.)?pyspark[ \t]*\r?$)", re.MULTILINE)
 _OURS = (str(Path(__file__).parent), str(Path(__file__).parents[2] / "cli"))
 
 
@@ -37,13 +40,18 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     sys.modules["__main__"] = program
     try:
         # Our `from __future__` lines are none of the program's.
-        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        code = compile(source_of(file), file, "exec", dont_inherit=True)
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
         return _shown(error, FAILED)
     except KeyboardInterrupt as error:
         return _shown(error, INTERRUPTED)
     return 0
+
+
+def source_of(path: str) -> bytes:
+    """A program's source, without the line that tells a notebook to run it with Spark."""
+    return _NOTEBOOK_LINE.sub(b"#", Path(path).read_bytes())
 
 
 def folder_of(path: str) -> str:

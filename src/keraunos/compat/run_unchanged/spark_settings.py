@@ -27,23 +27,25 @@ def options_of(settings: Mapping[str, str]) -> list[str]:
     return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
 
 
-def prepare_environment(system: System, folder: str) -> None:
+def prepare_environment(system: System, folder: str, slots: int = 0) -> None:
     """Let any Spark that this process starts have the settings, however the program goes about it.
+
+    A local Spark that is started for want of another has at least `slots` task slots.
 
     PySpark starts its JVM with the options in PYSPARK_SUBMIT_ARGS; what the user has put there stays and comes later,
     so it wins.
     """
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(options_of(settings_for(system, folder)))} {given}"
-    os.environ.update(with_defaults(os.environ))
+    os.environ.update(with_defaults(os.environ, slots))
 
 
-def with_defaults(environment: Mapping[str, str]) -> dict[str, str]:
+def with_defaults(environment: Mapping[str, str], slots: int = 0) -> dict[str, str]:
     """The environment with a Python for the executors and a master, where the user has chosen none.
 
     MASTER is the last place where Spark looks for one: the command line and spark-defaults.conf come first.
     """
-    return {"MASTER": f"local[{max(2, _cores())}]", "PYSPARK_PYTHON": sys.executable} | dict(environment)
+    return {"MASTER": f"local[{max(2, _cores(), slots)}]", "PYSPARK_PYTHON": sys.executable} | dict(environment)
 
 
 def _cores() -> int:

@@ -24,6 +24,8 @@ class System:
         shadows: packages that other code needs as they are, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
         dated: whether its programs may be older than Spark 2 and Keras 3, and use what those dropped.
+        on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
+        slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
     """
 
     name: str
@@ -32,6 +34,8 @@ class System:
     shadows: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     dated: bool = False
+    on_driver: str | None = None
+    slots: str | None = None
 
 
 SYSTEMS = {
@@ -45,6 +49,16 @@ SYSTEMS = {
                 "hyperopt": "keraunos.compat.elephas.hyperopt",
             },
             dated=True,
+        ),
+        System(
+            "paddle",
+            aliases={"paddle": "keraunos.compat.paddle"},
+            fallbacks={
+                "config_parser": "keraunos.compat.paddle.config_parser",
+                "trainer_config_helpers": "keraunos.compat.paddle.trainer_config_helpers",
+            },
+            on_driver="keraunos.compat.paddle.image_table:install",
+            slots="keraunos.compat.paddle.cluster_size:slots_of",
         ),
         System("sparkflow", aliases={"sparkflow": "keraunos.compat.sparkflow"}, shadows=TENSORFLOW_1),
         System(
