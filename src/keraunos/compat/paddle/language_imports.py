@@ -12,19 +12,13 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from keraunos.compat.run_unchanged.aliases import AliasFinder
-from keraunos.compat.run_unchanged.systems import System
-
-MODULES = {
-    "config_parser": "keraunos.compat.paddle.config_parser",
-    "paddle": "keraunos.compat.paddle",
-    "trainer_config_helpers": "keraunos.compat.paddle.trainer_config_helpers",
-}
+from keraunos.compat.run_unchanged.systems import SYSTEMS
 
 
 @contextmanager
 def old_names() -> Iterator[None]:
     """Let imports find the modules of Paddle that Keraunos has."""
-    finder = AliasFinder(System("paddle", aliases=MODULES))
+    finder = AliasFinder(SYSTEMS["paddle"])
     before = _taken_out()
     sys.meta_path.insert(0, finder)
     try:
@@ -36,5 +30,6 @@ def old_names() -> Iterator[None]:
 
 
 def _taken_out() -> dict[str, ModuleType]:
-    names = [name for name in sys.modules if name.partition(".")[0] in MODULES]
+    roots = {*SYSTEMS["paddle"].aliases, *SYSTEMS["paddle"].fallbacks}
+    names = [name for name in sys.modules if name.partition(".")[0] in roots]
     return {name: sys.modules.pop(name) for name in names}
