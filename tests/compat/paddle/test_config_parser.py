@@ -1,3 +1,4 @@
+import functools
 import logging
 import sys
 import threading
@@ -222,6 +223,25 @@ def test_names_are_lent_to_a_function_and_taken_back():
         parse_config(namespace["broken"])
     assert set(namespace) == before
     assert namespace["Layer"] == "a name of the program's own"
+
+
+def test_names_are_lent_to_whatever_can_be_called():
+    namespace = {}
+    exec(
+        "def config(width=2):\n"
+        "    Settings(batch_size=2)\n"
+        "    DataLayer(name='x', size=width)\n"
+        "    Outputs('x')\n"
+        "class Network:\n"
+        "    def __call__(self):\n"
+        "        config(3)\n"
+        "    def deep(self):\n"
+        "        config(4)\n",
+        namespace,
+    )
+    network = namespace["Network"]()
+    for source, width in ((functools.partial(namespace["config"], 5), 5), (network, 3), (network.deep, 4)):
+        assert parse_config(source).model_config.layer("x").size == width
 
 
 def test_threads_parse_side_by_side():

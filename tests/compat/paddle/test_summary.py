@@ -40,7 +40,7 @@ def line_of(text, name):
 def test_layers_sizes_and_totals(config_file):
     text = summary(parse_config(config_file))
     assert line_of(text, "conv")[:7] == ["conv", "exconv,", "relu", "8", "x", "32", "x"]
-    assert line_of(text, "conv")[-1] == f"{8 * 75 + 8}"
+    assert line_of(text, "conv")[-3:] == ["w0,", "wbias", f"{8 * 75 + 8}"]
     assert line_of(text, "pool") == ["pool", "pool", "8", "x", "16", "x", "16", "2,048", "norm", "0"]
     assert line_of(text, "norm")[-1] == "32"
     assert line_of(text, "a")[-2:] == ["w", "20,480"]

@@ -78,9 +78,7 @@ def _lent(function: Any, names: Mapping[str, Any]) -> Iterator[None]:
     inner = inspect.unwrap(function)
     while isinstance(inner, functools.partial):
         inner = inspect.unwrap(inner.func)
-    if inspect.isclass(inner) or not hasattr(inner, "__globals__"):
-        inner = getattr(inner, "__func__", getattr(type(inner).__call__, "__func__", type(inner).__call__))
-    found: dict[str, Any] = getattr(inner, "__globals__", {})
+    found: dict[str, Any] = getattr(inner, "__globals__", getattr(type(inner).__call__, "__globals__", {}))
     before = {name: found.get(name, _MISSING) for name in names}
     found.update(names)
     try:

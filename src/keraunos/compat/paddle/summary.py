@@ -47,7 +47,8 @@ def _row(layer: LayerConfig, sizes: dict[str, int], seen: set[str]) -> tuple[str
     names = [each.parameter for each in layer.inputs if each.parameter is not None]
     if layer.bias is not None:
         names.append(layer.bias)
-    told = [f"{name} (shared)" if name in seen else name for name in names]
+    short = f"_{layer.name}."  # what Paddle puts before the names that it makes up
+    told = [f"{name} (shared)" if name in seen else name.removeprefix(short) for name in names]
     seen.update(names)
     shape = layer_shape(layer)
     return (
