@@ -1,4 +1,8 @@
-"""Paddle's active types. Runs on the driver and on workers."""
+"""Paddle's active types. Runs on the driver and on workers.
+
+Where Paddle cuts off what goes into an exponential, it does so for the value alone: the gradient is that of the whole
+function. `cut` does the same.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ import keras
 from keraunos.errors import ModelError, one_of
 
 ops = keras.ops
+
+# Activations that look at a whole row, or at a whole sequence, where the others take each number alone.
+_OF_ROWS = frozenset({"softmax", "sequence_softmax"})
 
 
 def activate(name: str, tensor: Any, mask: Any = None) -> Any:
@@ -23,6 +30,25 @@ def activate(name: str, tensor: Any, mask: Any = None) -> Any:
     return _ACTIVATIONS[name](tensor)
 
 
+def takes_numbers_alone(name: str) -> bool:
+    """Whether the activation gives the same for a number wherever it stands."""
+    return name not in _OF_ROWS
+
+
+def cut(tensor: Any, least: float | None = None, most: float | None = None) -> Any:
+    """The tensor within bounds, with the gradient of the tensor as it was."""
+    within = tensor if least is None else ops.maximum(tensor, least)
+    within = within if most is None else ops.minimum(within, most)
+    return ops.stop_gradient(within) + (tensor - ops.stop_gradient(tensor))
+
+
+def softmax(tensor: Any, axis: int = -1) -> Any:
+    """Softmax whose exponents end at -64, so that no class has a probability of exactly 0."""
+    highest = ops.stop_gradient(ops.max(tensor, axis=axis, keepdims=True))
+    powers = ops.exp(cut(tensor - highest, least=-64.0))
+    return powers / ops.sum(powers, axis=axis, keepdims=True)
+
+
 def _over_steps(tensor: Any, mask: Any) -> Any:
     if mask is None:
         raise ModelError(
@@ -34,18 +60,14 @@ def _over_steps(tensor: Any, mask: Any) -> Any:
     return ops.softmax(scores, axis=1) * present
 
 
-def _sigmoid(tensor: Any) -> Any:
-    return ops.sigmoid(ops.clip(tensor, -40.0, 13.0))
-
-
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "sigmoid": _sigmoid,
-    "softmax": lambda tensor: ops.softmax(tensor, axis=-1),
+    "sigmoid": lambda tensor: ops.sigmoid(cut(tensor, -40.0, 13.0)),
+    "softmax": softmax,
     "relu": ops.relu,
     "brelu": lambda tensor: ops.clip(tensor, 0.0, 24.0),
     "tanh": ops.tanh,
     "stanh": lambda tensor: 1.7159 * ops.tanh(tensor * (2.0 / 3.0)),
-    "softrelu": lambda tensor: ops.log1p(ops.exp(ops.clip(tensor, -40.0, 40.0))),
+    "softrelu": lambda tensor: ops.log1p(ops.exp(cut(tensor, -40.0, 40.0))),
     "abs": ops.abs,
     "square": ops.square,
     "exponential": ops.exp,

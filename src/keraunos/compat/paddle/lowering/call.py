@@ -18,7 +18,10 @@ from keraunos.compat.paddle.model_config import LayerConfig
 from keraunos.errors import ModelError
 
 # Modules whose functions register themselves.
-_FAMILIES = ("dense", "images", "mixed", "elementwise", "costs", "sequences", "recurrent", "structured_costs")
+_FAMILIES = (
+    "dense", "elementwise", "choices", "convolution", "pooling", "images", "mixed", "costs", "sequences", "recurrent",
+    "structured_costs", "many_classes", "ranking",
+)  # fmt: skip
 
 DENSE, IDS, BAG = "dense", "ids", "bag"
 
