@@ -1,0 +1,114 @@
+"""Sequences as padded tensors: what every layer that goes over steps needs. Runs on the driver and on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from keraunos.compat.paddle.lowering.call import DENSE, IDS, Call, Value
+from keraunos.errors import ModelError
+
+ops = keras.ops
+
+# Instead of the logarithm of 0, whose differences have no value.
+LOG_ZERO = -1e30
+
+Step = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
+
+
+def a_sequence(call: Call, at: int) -> Value:
+    """One input, which must be a sequence of vectors."""
+    value = call.inputs[at]
+    if not value.is_sequence or value.kind != DENSE:
+        received = f"a sequence of {value.kind}" if value.is_sequence else f"one row of {value.kind}"
+        raise ModelError(
+            f"Layer {call.layer.name!r} ({call.layer.type}) goes over the steps of a sequence: input {at}, "
+            f"{call.layer.inputs[at].layer!r}, must be a sequence of vectors. Received: {received}. Say that the data "
+            "layer behind it is a 'dense_vector_sequence', or an 'integer_value_sequence' behind a table projection."
+        )
+    return value
+
+
+def labels(call: Call, at: int) -> Value:
+    """One input, which must be a sequence of class numbers; where there is none, the number is 0."""
+    value = call.inputs[at]
+    if not value.is_sequence or value.kind != IDS:
+        received = f"a sequence of {value.kind}" if value.is_sequence else f"one row of {value.kind}"
+        raise ModelError(
+            f"Layer {call.layer.name!r} ({call.layer.type}) takes sequences of labels: input {at}, "
+            f"{call.layer.inputs[at].layer!r}, must be an 'integer_value_sequence'. Received: {received}."
+        )
+    return value._replace(tensor=ops.maximum(ops.cast(value.tensor, "int32"), 0))
+
+
+def flat_only(call: Call) -> None:
+    """Refuse what is about sequences of sequences."""
+    kind = call.attributes.get("trans_type", "non-seq")
+    if kind != "non-seq":
+        raise ModelError(
+            f"Layer {call.layer.name!r} ({call.layer.type}): sequences of sequences are not run here, so `trans_type` "
+            f"must be 'non-seq'. Received: {kind!r}. Make each inner sequence a row of its own."
+        )
+
+
+def lengths(mask: Any) -> Any:
+    """How many steps each row has."""
+    return ops.sum(ops.cast(mask, "int32"), axis=1)
+
+
+def presence(mask: Any, like: Any) -> Any:
+    """1 for steps that are there and 0 for others, (rows, steps, 1), in the type of another tensor."""
+    return ops.cast(mask, like.dtype)[..., None]
+
+
+def only_present(tensor: Any, mask: Any) -> Any:
+    """The sequence with zeros where a row has no step, whatever stood there."""
+    return ops.where(mask[..., None], tensor, ops.zeros_like(tensor))
+
+
+def picked(tensor: Any, at: Any) -> Any:
+    """The steps of each row that `at` (rows, places) names, as (rows, places, size); numbers are cut to what exists."""
+    last = ops.shape(tensor)[1] - 1
+    places = ops.minimum(ops.maximum(ops.cast(at, "int32"), 0), last)
+    return ops.take_along_axis(tensor, places[..., None], axis=1)
+
+
+def chosen(tensor: Any, ids: Any) -> Any:
+    """The element of the last axis that `ids` names."""
+    return ops.squeeze(ops.take_along_axis(tensor, ops.cast(ids, "int32")[..., None], axis=-1), axis=-1)
+
+
+def biased(call: Call, tensor: Any) -> Any:
+    """The tensor plus the layer's bias, where it has one."""
+    return tensor if call.bias is None else tensor + call.bias
+
+
+def steps_taken(
+    step: Step, first: Sequence[Any], tensor: Any, mask: Any, *, reverse: bool = False
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Go through the steps of all rows with states.
+
+    Args:
+        step: new states, (rows, width) each, from the states before and what the step holds.
+        first: the states before the first step.
+        tensor: the sequence, (rows, steps, size).
+        mask: of it. A step that a row does not have leaves its states as they are, so that a reversed row starts at
+            its own last step.
+        reverse: from the last step to the first.
+
+    Returns:
+        The states at the end; and what each was after each step, (rows, steps, width), zeros where there is no step.
+    """
+
+    def taken(states: tuple[Any, ...], at: tuple[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        held, present = at
+        after = step(states, held)
+        new = tuple(ops.where(present, here, before) for here, before in zip(after, states, strict=True))
+        # TensorFlow's scan wants what is collected to look like the states.
+        return new, new
+
+    times = (ops.swapaxes(tensor, 0, 1), ops.swapaxes(mask, 0, 1)[..., None])
+    at_end, after = ops.scan(taken, tuple(first), times, reverse=reverse)
+    return at_end, [only_present(ops.swapaxes(each, 0, 1), mask) for each in after]
