@@ -334,6 +334,13 @@ def test_the_scale_of_a_normalization_is_divided_by_its_size():
     assert model(layer).layer("out").inputs[0].settings["norm"]["scale"] == pytest.approx(0.02)
 
 
+def test_a_window_beyond_the_edge_can_be_left_out():
+    layer = {"type": "pool", "inputs": Input("x", pool=Pool("max-projection", 3, 1, stride=2))}
+    with pytest.raises(ModelError, match="every window.*2 windows.*ceil_mode=False"):
+        model(layer)
+    assert model({**layer, "ceil_mode": False}).layer("out").size == 3
+
+
 def test_another_output_of_a_layer():
     steps = [
         {"name": "lstm", "type": "lstmemory", "inputs": "x"},

@@ -249,6 +249,6 @@ def _pooled_side(draft: Draft, settings: Mapping[str, Any], axis: str) -> int:
         count >= 1 and padding < window and last < side,
         "every window of a pooling must meet the image",
         f"side {side}, window {window}, stride {stride}, padding {padding}, start {start}, {count} windows",
-        "Make the window smaller than the image and larger than the padding and the stride",
+        "Make the window larger than the padding, or leave out the last one with ceil_mode=False",
     )
     return count
