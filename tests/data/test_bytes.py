@@ -127,5 +127,5 @@ def test_a_keras_model_takes_no_bytes():
 
 def test_slots_say_their_kind_in_json():
     assert Columns.from_json(COLUMNS.to_json()) == COLUMNS
-    with pytest.raises(ColumnError, match=r"`kind` must be one of 'number', 'bytes'. Received: 'byte'"):
+    with pytest.raises(ColumnError, match=r"`kind` must be one of 'number', 'bytes', 'image'. Received: 'byte'"):
         Slot("text", ("text",), kind="byte")

@@ -3,7 +3,7 @@
 A slot, that is one model input or output, becomes one block: a dense array whose first dimension is the rows, or
 `SparseRows` where the column holds sparse vectors. Buffers are viewed where Arrow already has them as numpy would;
 float64 and decimals become the job's float type, whole numbers and booleans keep their own. Text and binary columns
-become arrays of `bytes` objects.
+become arrays of `bytes` objects, images blocks of their bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from keraunos.batch import Array, Arrays
 from keraunos.data.arrow_nulls import null_rows
-from keraunos.data.arrow_types import check_type, is_list, is_tensor, is_vector
+from keraunos.data.arrow_types import check_type, is_image, is_list, is_tensor, is_vector
+from keraunos.data.image_rows import image_block, image_size
 from keraunos.data.sparse_rows import Block, Positions, SparseRows, as_dense
 from keraunos.errors import ColumnError, DataError
 from keraunos.job.columns import Slot
@@ -90,6 +91,8 @@ class ArrowReader:
         if slot.kind == "bytes":
             values: Array = pc.cast(columns[slot.columns[0]], pa.large_binary()).to_numpy(zero_copy_only=False)
             return values
+        if slot.kind == "image":
+            return self._image(slot, columns[slot.columns[0]])
         if not slot.stacked:
             return self._column(slot.columns[0], columns[slot.columns[0]])
         scalars = [self._scalar(name, columns[name]) for name in slot.columns]
@@ -97,6 +100,14 @@ class ArrowReader:
         for position, scalar in enumerate(scalars):
             stacked[:, position] = scalar
         return stacked
+
+    def _image(self, slot: Slot, array: Any) -> Array:
+        (name,) = slot.columns
+        if not len(array):
+            return image_block(slot, array, (0, 0, 0))
+        size = image_size(name, array, self._number, self._shapes.get(name))
+        self._shapes[name] = size
+        return image_block(slot, array, size)
 
     def _scalar(self, name: str, array: Any) -> Array:
         single = not (is_list(array.type) or is_vector(array.type) or is_tensor(array.type))
@@ -211,7 +222,9 @@ class ArrowReader:
         if nulls is None:
             return
         row = int(np.argmax(nulls))
-        what = "an array with a null inside" if array[row].is_valid else "a null"
+        what = "a null"
+        if array[row].is_valid:
+            what = "an image without pixels" if is_image(array.type) else "an array with a null inside"
         raise DataError(
             f"Column {name!r} holds {what}; expected a value in every row. "
             f"Received: {_excerpt(array, row)} in row {self._number(row)}. "

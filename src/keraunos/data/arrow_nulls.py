@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from keraunos.data.arrow_types import is_list, is_vector
+from keraunos.data.arrow_types import is_image, is_list, is_vector
 
 Mask = npt.NDArray[np.bool_]
 
@@ -18,6 +18,8 @@ def null_rows(array: Any) -> Mask | None:
     own: Mask | None = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if is_vector(array.type):
         return _either(own, null_rows(array.field("values")))
+    if is_image(array.type):
+        return _either(own, null_rows(array.field("data")))
     if is_list(array.type):
         return _either(own, _null_inside(array))
     return own

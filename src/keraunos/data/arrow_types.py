@@ -9,6 +9,7 @@ import pyarrow as pa
 from keraunos.errors import ColumnError
 
 _VECTOR_FIELDS = {"type", "size", "indices", "values"}
+IMAGE_FIELDS = ("height", "width", "nChannels", "mode", "data")  # of Spark's image struct, what pixels are read from
 
 
 def is_list(arrow_type: Any) -> bool:
@@ -20,6 +21,14 @@ def is_list(arrow_type: Any) -> bool:
 def is_vector(arrow_type: Any) -> bool:
     """Whether this is a spark.ml or mllib vector as Spark sends it: a struct of type, size, indices, values."""
     return bool(pa.types.is_struct(arrow_type)) and {field.name for field in arrow_type} == _VECTOR_FIELDS
+
+
+def is_image(arrow_type: Any) -> bool:
+    """Whether this is Spark's image struct, with or without the image's origin."""
+    if not pa.types.is_struct(arrow_type) or not {field.name for field in arrow_type} >= set(IMAGE_FIELDS):
+        return False
+    data = arrow_type.field("data").type
+    return bool(pa.types.is_binary(data) or pa.types.is_large_binary(data))
 
 
 def is_tensor(arrow_type: Any) -> bool:
@@ -42,6 +51,13 @@ def check_type(name: str, arrow_type: Any, kind: str = "number") -> None:
             return
         raise ColumnError(
             f"Column {name!r} feeds a model input of bytes. Expected a string or binary column. Received: {arrow_type}."
+        )
+    if kind == "image":
+        if is_image(arrow_type):
+            return
+        raise ColumnError(
+            f"Column {name!r} feeds a model input of images. Expected Spark's image struct, with the fields "
+            f"{', '.join(IMAGE_FIELDS)}. Received: {arrow_type}."
         )
     leaf = arrow_type.value_type if is_tensor(arrow_type) else arrow_type
     while is_list(leaf):

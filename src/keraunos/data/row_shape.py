@@ -14,10 +14,11 @@ def check_shape(slot: Slot, block: Block, first_row: int) -> None:
         return
     shape = (block.width,) if isinstance(block, SparseRows) else block.shape[1:]
     if not fits(shape, slot.shape):
+        advice = "read the images with another `size`" if slot.kind == "image" else "other columns to `featuresCol`"
         raise DataError(
             f"Column {', '.join(map(repr, slot.columns))} does not fit the model. Expected rows of shape "
             f"{_told(slot.shape)}. Received: rows of shape {_told(shape)}, as in row {first_row}. Give the model "
-            "inputs of that shape, or other columns to `featuresCol`."
+            f"inputs of that shape, or {advice}."
         )
 
 

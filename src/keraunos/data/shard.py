@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from keraunos.batch import Array, Batch, BatchSpec
 from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
+from keraunos.data.image_rows import scaled
 from keraunos.data.label_range import check_classes
 from keraunos.data.one_hot import one_hot_rows
 from keraunos.data.row_hash import Hashes, RowHasher, canonical_order
@@ -59,12 +60,13 @@ class ShardBuilder:
                 "`classWeight` needs exactly one label, whose classes it weighs. "
                 f"Received: {len(columns.labels)} labels. Use `weightCol` instead."
             )
-        if class_weight and columns.labels[0].kind == "bytes":
+        if class_weight and (label := columns.labels[0]).kind != "number":
             raise JobError(
                 "`classWeight` needs a label that is a class number. "
-                f"Received: column {columns.labels[0].columns[0]!r} of bytes. Use `weightCol` instead."
+                f"Received: column {label.columns[0]!r} of kind {label.kind!r}. Use `weightCol` instead."
             )
         self._columns = columns
+        self._floatx = floatx
         self._class_weight = dict(class_weight or {})
         self._reader = ArrowReader([*columns.features, *columns.labels], floatx=floatx, allow_nan=columns.allow_nan)
         # A weight is float32 whatever the model computes in, so it is read as it is.
@@ -125,6 +127,7 @@ class ShardBuilder:
             chosen = _chosen_for_validation(len(order), validation_split, _generator(seed, _SPLIT, rank))
         rows = _Rows(
             columns=self._columns,
+            floatx=self._floatx,
             slots=tuple(store.finish() for store in self._slots) if len(order) else (),
             weights=None if self._weights is None else self._weights.finish(),
             factors=None if self._factors is None else self._factors.finish(),
@@ -253,13 +256,17 @@ class Shard:
 @dataclass(frozen=True)
 class _Rows:
     columns: Columns
+    floatx: str
     slots: tuple[StoredColumn, ...]
     weights: Array | None
     factors: Array | None
 
     def gather(self, rows: Positions, *, training: bool) -> Batch:
-        arrays = [slot.take(rows) for slot in self.slots]
         features, labels = self.columns.features, self.columns.labels
+        arrays = [
+            scaled(slot, stored.take(rows), self.floatx)
+            for slot, stored in zip((*features, *labels), self.slots, strict=True)
+        ]
         return Batch(
             inputs=by_slot(features, arrays[: len(features)]),
             targets=by_slot(labels, arrays[len(features) :]) if labels else None,

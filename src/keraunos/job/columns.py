@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keraunos.errors import ColumnError, one_of
+from keraunos.job.pixels import Pixels
 
-KINDS = ("number", "bytes")
+KINDS = ("number", "bytes", "image")
 
 ColumnsArgument = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -24,9 +25,10 @@ class Slot:
         classes: for a label that is a class number, how many classes there are.
         shape: the shape of a row that the model takes, with `None` for a length it leaves open; `None` where it is
             not known.
-        kind: what a row holds: `"number"`, or an array or vector of them; or `"bytes"`, one text or binary value, for
-            models that take strings. Text becomes its UTF-8 bytes.
+        kind: what a row holds: `"number"`, or an array or vector of them; `"bytes"`, one text or binary value, for
+            models that take strings, where text becomes its UTF-8 bytes; or `"image"`, Spark's image struct.
         one_hot: whether a class number becomes a row of zeros with a one at its place, as wide as there are classes.
+        pixels: how an image becomes numbers; images alone have it, and all of them do.
     """
 
     name: str | None
@@ -36,6 +38,7 @@ class Slot:
     shape: tuple[int | None, ...] | None = None
     kind: str = "number"
     one_hot: bool = False
+    pixels: Pixels | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -45,11 +48,18 @@ class Slot:
                 "A label that becomes one-hot must come with its number of classes. "
                 f"Received: {', '.join(map(repr, self.columns))} without it."
             )
-        if self.kind == "bytes" and (self.stacked or self.classes is not None):
+        if self.kind != "number" and (self.stacked or self.classes is not None):
             use = "a list of columns" if self.stacked else "class numbers"
             raise ColumnError(
-                "A column of bytes must be a model input or output of its own. "
+                f"A column of {self.kind.removesuffix('s')}s must be a model input or output of its own. "
                 f"Received: {', '.join(map(repr, self.columns))} as {use}."
+            )
+        if self.kind == "image" and self.pixels is None:
+            object.__setattr__(self, "pixels", Pixels())
+        if self.kind != "image" and self.pixels is not None:
+            raise ColumnError(
+                "`pixels` is for columns of images. "
+                f"Received: {self.pixels!r} for {', '.join(map(repr, self.columns))} of kind {self.kind!r}."
             )
 
     @classmethod
@@ -83,12 +93,13 @@ class Slot:
             "shape": shape,
             "kind": self.kind,
             "one_hot": self.one_hot,
+            "pixels": None if self.pixels is None else self.pixels.to_json(),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Slot:
         """The slot that `to_json` described."""
-        shape = data["shape"]
+        shape, pixels = data["shape"], data.get("pixels")
         return cls(
             name=data["name"],
             columns=tuple(data["columns"]),
@@ -97,6 +108,7 @@ class Slot:
             shape=None if shape is None else tuple(shape),
             kind=data.get("kind", "number"),
             one_hot=data.get("one_hot", False),
+            pixels=None if pixels is None else Pixels.from_json(pixels),
         )
 
 
