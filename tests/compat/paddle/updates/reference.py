@@ -61,22 +61,26 @@ class Reference:
         self.v = np.zeros_like(self.w)
         self.one = np.zeros_like(self.w)
         self.two = np.zeros_like(self.w)
-        self.batches = self.samples = 0
+        self.batches = self.samples = self.batch_of_pass = self.last_pass = 0
         self.alpha, self.beta, self.tau = 1.0, 1.0, -1.0
         self.ut, self.vt = np.zeros_like(self.w), self.w.copy()
 
-    def step(self, gradient, rows, passes=0):
+    def step(self, gradient, rows, passes=0, *, ends=False):
         own = self.own
+        self.batch_of_pass = self.batch_of_pass + 1 if passes == self.last_pass else 1
+        self.last_pass = passes
         self.samples += rows
         self.batches += 1
         g = np.array(gradient, np.float64)
         if own.gradient_clipping_threshold:
             g = np.where(np.abs(g) > own.gradient_clipping_threshold, np.sign(g) * own.gradient_clipping_threshold, g)
         eta = rate(self.opt, self.samples, passes) * own.learning_rate
-        behind = own.decay_rate_l1 > 0 or own.num_batches_regularization > 1
+        self.sparse = own.sparse_update or own.sparse_remote_update
+        behind = own.decay_rate_l1 > 0 or own.num_batches_regularization > 1 or self.sparse
         local = self._update(g, eta, 0.0 if behind else own.decay_rate)
-        if behind and self.batches % own.num_batches_regularization == 0:
-            times = eta * own.num_batches_regularization * local
+        rest = self.batch_of_pass % own.num_batches_regularization
+        if behind and (ends or not rest):
+            times = eta * (rest or own.num_batches_regularization) * local
             self.w = np.sign(self.w) * np.maximum(np.abs(self.w) - times * own.decay_rate_l1, 0)
             self.w = self.w / (1 + times * own.decay_rate)
         return self.w
@@ -86,8 +90,8 @@ class Reference:
         method = opt.learning_method
         if method in ("adam", "adamax"):
             return self._adam(g, eta)
-        if method == "sparse_momentum" and (self.own.sparse_update or self.own.sparse_remote_update):
-            return self._sparse(g, eta, decay)
+        if method == "sparse_momentum" and self.sparse and self.own.momentum:
+            return self._sparse(g, eta)
         local = np.ones_like(g)
         if method == "torch_momentum" and not first:
             eta = eta * (1 - self.own.momentum)
@@ -99,17 +103,17 @@ class Reference:
             local = np.sqrt((self.two + eps) / (self.one + eps))
             self.two = rho * self.two + (1 - rho) * (g * local) ** 2
         elif method in ("rmsprop", "decayed_adagrad"):
-            self.one = g**2 if first else rho * self.one + (1 - rho) * g**2
+            fresh = self.one == 0 if self.sparse else first
+            self.one = np.where(fresh, g**2, rho * self.one + (1 - rho) * g**2)
             self.two = rho * self.two + (1 - rho) * g
             local = 1 / np.sqrt(self.one - (self.two**2 if method == "rmsprop" else 0) + eps)
         self.v = self.own.momentum * self.v - eta * local * (g + decay * self.w)
         self.w = self.w + self.v
         return local
 
-    def _sparse(self, g, eta, decay):
+    def _sparse(self, g, eta):
         self.tau += self.beta / self.alpha
         self.alpha /= self.own.momentum
-        self.beta /= 1 + decay * eta
         self.ut -= self.alpha * eta * g
         self.vt += self.tau * self.alpha * eta * g
         self.w = (self.tau / self.beta + 1 / self.alpha) * self.ut + self.vt / self.beta

@@ -5,7 +5,15 @@ import pytest
 
 from keraunos.compat.paddle.updates.formulas import METHODS, Attributes, Now, moved, slots_of
 from tests.compat.paddle.updates import reference
-from tests.compat.paddle.updates.training import ROWS, TRAINABLE, by_optimizer, by_reference, by_rule, configured
+from tests.compat.paddle.updates.training import (
+    A_PASS,
+    ROWS,
+    TRAINABLE,
+    by_optimizer,
+    by_reference,
+    by_rule,
+    configured,
+)
 
 close = {"rtol": 2e-4, "atol": 2e-5}
 WHOLE_BATCHES = (8,) * len(ROWS)
@@ -24,7 +32,7 @@ ATTRIBUTES = {
     },
 }
 SPARSE = {
-    "weight": {"sparse_update": True, "momentum": 0.8, "decay_rate": 0.1},
+    "weight": {"sparse_update": True, "momentum": 0.8},
     "out": {"sparse_remote_update": True, "momentum": 0.5, "learning_rate": 0.3},
     "bias": {"momentum": 0.9, "decay_rate": 0.1},
 }
@@ -59,6 +67,27 @@ def test_sparse_momentum_is_what_paddles_sums_come_to():
     np.testing.assert_allclose(by_optimizer(opt, parameters), expected, **close)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_sparse_parameters_decay_behind_the_update_and_rows_begin_when_they_come(method):
+    opt = reference.settings(method)
+    parameters = configured(weight={"sparse_update": True, "decay_rate": 0.3}, out={"sparse_remote_update": True})
+    np.testing.assert_allclose(by_rule(opt, parameters)[:TRAINABLE], by_reference(opt, parameters), **close)
+    expected = by_reference(opt, parameters, rows=WHOLE_BATCHES)
+    np.testing.assert_allclose(by_optimizer(opt, parameters), expected, **close)
+
+
+@pytest.mark.parametrize("method", ["momentum", "rmsprop"])
+def test_the_end_of_a_pass_settles_the_regularisation_that_is_owed(method):
+    opt, parameters = reference.settings(method), configured(**ATTRIBUTES["every three batches"])
+    expected = by_reference(opt, parameters, samples_per_pass=A_PASS)
+    found = by_rule(opt, parameters, samples_per_pass=A_PASS)[:TRAINABLE]
+    np.testing.assert_allclose(found, expected, **close)
+    assert np.max(np.abs(found - by_rule(opt, parameters)[:TRAINABLE])) > 1e-3
+    four_steps = {"samples_per_pass": 4 * 8}
+    expected = by_reference(opt, parameters, rows=WHOLE_BATCHES, **four_steps)
+    np.testing.assert_allclose(by_optimizer(opt, parameters, **four_steps), expected, **close)
+
+
 @pytest.mark.parametrize("method", ["adam", "adamax"])
 def test_adam_and_adamax_know_no_momentum_decay_or_schedule(method):
     bare = by_rule(reference.settings(method), configured())
@@ -80,7 +109,7 @@ def test_rmsprop_survives_gradients_that_hardly_vary():
     opt, gradient = reference.settings("rmsprop"), np.full(1, 3000.3, np.float32)
     value, slots = np.zeros(1, np.float32), dict.fromkeys(("squares", "mean"), np.zeros(1, np.float32))
     for batch in range(1, 400):
-        now = Now(0.1, batch, float(batch), float(batch == 1))
+        now = Now(0.1, float(batch), float(batch == 1), float)
         value, slots, _ = moved(np, opt, Attributes(), now, value, gradient, slots)
     assert np.all(np.isfinite(value))
 

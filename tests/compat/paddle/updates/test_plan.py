@@ -54,18 +54,25 @@ def test_the_optimizer_counts_the_batches_of_all_trainers():
     [
         ({}, False),
         ({"average_window": 0.5}, True),
-        ({"average_window": 0.5, "max_average_window": 100}, False),
+        ({"own": {"num_batches_regularization": 3, "decay_rate": 0.1}}, True),
+        ({"own": {"num_batches_regularization": 3, "momentum": 0.1}}, False),
         ({"learning_rate_schedule": "pass_manual", "learning_rate_args": "1:1"}, True),
         ({"learning_rate_schedule": "pass_manual", "learning_rate_args": "1:1", "learning_method": "adam"}, False),
     ],
 )
 def test_the_rows_of_a_pass_are_asked_for_where_something_depends_on_it(given, needs):
-    opt = settings(**given)
-    assert needs_samples_per_pass(opt) == needs
+    own = [parameter("w", **given.get("own", {}))]
+    opt = settings(**{name: value for name, value in given.items() if name != "own"})
+    assert needs_samples_per_pass(opt, own) == needs
     if needs:
         with pytest.raises(PlanError, match="rows of a pass"):
-            plan_of(opt, [], 2)
-    assert plan_of(opt, [], 2, samples_per_pass=100).synchronous
+            plan_of(opt, own, 2)
+    assert plan_of(opt, own, 2, samples_per_pass=100).synchronous
+
+
+def test_a_parameter_that_is_not_trained_is_not_looked_at():
+    still = parameter("w", is_static=True, momentum=0.9, decay_rate_l1=0.1, num_batches_regularization=2)
+    assert plan_of(settings(), [still], 2).rule.options["parameters"] == {}
 
 
 def test_a_discard_ratio_of_at_most_one_is_replaced_and_said(caplog):
@@ -101,8 +108,21 @@ def test_what_has_no_meaning_is_refused_with_what_has(given, says):
     ("own", "more", "says"),
     [
         ({"momentum": 0.9, "decay_rate_l1": 0.1}, {}, "'w' must have momentum 0 with decay_rate_l1=0.1"),
-        ({"momentum": 0.9, "num_batches_regularization": 2}, {}, "'w' must have momentum 0"),
-        ({"num_batches_regularization": 2}, {N: 5}, "must divide num_batches_per_send_parameter=5"),
+        (
+            {"momentum": 0.9, "num_batches_regularization": 2, "decay_rate": 0.1},
+            {},
+            "'w' must have momentum 0 with num_batches_regularization=2",
+        ),
+        (
+            {"momentum": 0.9, "sparse_update": True, "decay_rate": 0.1},
+            {},
+            "'w' must have momentum 0 with sparse_update",
+        ),
+        (
+            {"num_batches_regularization": 2, "decay_rate": 0.1},
+            {N: 5},
+            "must divide num_batches_per_send_parameter=5",
+        ),
     ],
 )
 def test_attributes_that_do_not_go_together_are_refused_by_the_parameters_name(own, more, says):

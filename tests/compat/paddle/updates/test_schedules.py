@@ -6,7 +6,15 @@ import pytest
 from keraunos.compat.paddle.updates import schedules
 from keraunos.errors import PlanError
 from tests.compat.paddle.updates import reference
-from tests.compat.paddle.updates.training import ROWS, TRAINABLE, by_optimizer, by_reference, by_rule, configured
+from tests.compat.paddle.updates.training import (
+    A_PASS,
+    ROWS,
+    TRAINABLE,
+    by_optimizer,
+    by_reference,
+    by_rule,
+    configured,
+)
 
 close = {"rtol": 2e-4, "atol": 2e-5}
 A, B, ARGS = "learning_rate_decay_a", "learning_rate_decay_b", "learning_rate_args"
@@ -30,9 +38,9 @@ def scheduled(name):
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_server_goes_by_the_rows_that_all_trainers_sent(name):
     opt, parameters = scheduled(name), configured(weight={"momentum": 0.9})
-    expected = by_reference(opt, parameters, samples_per_pass=21)
+    expected = by_reference(opt, parameters, samples_per_pass=A_PASS)
     for trainers in (1, 3):
-        found = by_rule(opt, parameters, trainers=trainers, samples_per_pass=21)[:TRAINABLE]
+        found = by_rule(opt, parameters, trainers=trainers, samples_per_pass=A_PASS)[:TRAINABLE]
         np.testing.assert_allclose(found, expected, **close)
 
 
@@ -45,7 +53,7 @@ def test_an_optimizer_goes_by_its_steps(name):
 
 @pytest.mark.parametrize("name", [name for name in SCHEDULES if name != "constant"])
 def test_a_schedule_changes_what_is_learnt(name):
-    changed = by_rule(scheduled(name), configured(), samples_per_pass=21)
+    changed = by_rule(scheduled(name), configured(), samples_per_pass=A_PASS)
     plain = by_rule(reference.settings(), configured())
     assert np.max(np.abs(changed - plain)[:TRAINABLE]) > 1e-3
 

@@ -43,7 +43,7 @@ def network(opt, trainers):
 
 def job(trainers, *, servers="driver", epochs=STEPS, **more):
     opt = settings(trainers, **more)
-    plan = plan_of(opt, PARAMETERS, trainers)
+    plan = plan_of(opt, PARAMETERS, trainers, samples_per_pass=6 * TOTAL)
     schedule = {"batch_size": opt.batch_size, "epochs": epochs}
     return engine.job_of(network(opt, trainers), trainers, exchange=plan, servers=servers, **schedule)
 

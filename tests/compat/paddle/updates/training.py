@@ -16,7 +16,10 @@ SHAPES = {"_fc.w0": (5, 4), "_fc.wbias": (4,), "_out.w0": (4, 3)}
 LAYOUT = Layout(("fc/_fc.w0", "fc/_fc.wbias", "out/_out.w0", "bn/_bn.w1"), (*SHAPES.values(), (3,)), trainable=3)
 WHOLE = Slice(LAYOUT, 0, LAYOUT.size)
 TRAINABLE = LAYOUT.trainable_size
-ROWS = (8, 8, 5, 8, 3, 8, 8)
+# Two passes of 21 rows and the beginning of a third, or a part of a single long one.
+ROWS = (8, 8, 5, 8, 8, 5, 8)
+A_PASS = 21
+ONE_PASS = 1000
 
 
 def start():
@@ -63,7 +66,7 @@ def of_part(each, part):
     return Sent(values, each.denominators, each.rows, each.staleness, rank=each.rank)
 
 
-def by_rule(opt, parameters, *, trainers=1, cuts=(), samples_per_pass=None, finish=False):
+def by_rule(opt, parameters, *, trainers=1, cuts=(), samples_per_pass=ONE_PASS, finish=False):
     """The vector after all batches, on slices that end at `cuts`."""
     plan = plan_of(opt, parameters, trainers, samples_per_pass=samples_per_pass)
     assert is_elementwise(plan)
@@ -89,7 +92,7 @@ def variables():
     return made
 
 
-def by_optimizer(opt, parameters, *, samples_per_pass=None):
+def by_optimizer(opt, parameters, *, samples_per_pass=ONE_PASS):
     """The trained part of the vector after as many steps of whole batches."""
     optimizer = optimizer_of(opt, parameters, 1, samples_per_pass=samples_per_pass)
     held = variables()
@@ -100,15 +103,15 @@ def by_optimizer(opt, parameters, *, samples_per_pass=None):
     return np.concatenate([keras.ops.convert_to_numpy(each.value).ravel() for each in held])
 
 
-def by_reference(opt, parameters, *, rows=ROWS, samples_per_pass=None):
+def by_reference(opt, parameters, *, rows=ROWS, samples_per_pass=ONE_PASS):
     """The same in double precision."""
     arrays = LAYOUT.split(start())[:3]
     models = [reference.Reference(opt, own, value) for own, value in zip(parameters, arrays, strict=True)]
     seen = 0
     for gradient, count in zip(gradients(), rows, strict=True):
         padded = np.concatenate([gradient, np.zeros(LAYOUT.state_size, np.float32)])
-        passes = 0 if samples_per_pass is None else seen // samples_per_pass
+        passes, ends = seen // samples_per_pass, (seen + count) % samples_per_pass == 0
         for model, each in zip(models, LAYOUT.split(padded), strict=False):
-            model.step(each, count, passes)
+            model.step(each, count, passes, ends=ends)
         seen += count
     return np.concatenate([model.w.ravel() for model in models])

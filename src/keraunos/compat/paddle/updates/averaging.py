@@ -1,9 +1,10 @@
 """The average of a parameter over its last updates (`average_window`). Runs where the parameters live.
 
 Two sums are kept: of the window that is open, and of the one before it. After every update the open window takes the
-parameters in; it closes when it is as long as `average_window` times all updates (at most `max_average_window`, and at
-least 10,000 or that maximum), and becomes the one before. The average is over both, so that it spans between one
-and two windows. Where no maximum was given it is the number of updates of the last pass.
+parameters in; it closes when it is as long as `average_window` times all updates or as `max_average_window`, but not
+before it has 10,000 updates, or that maximum, or as many as there were when a pass ended. It then becomes the one
+before. The average is over both, so that it spans between one and two windows. Where no maximum was given it is the
+number of updates of the last pass.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class Average:
 
     def add(self, parameters: Vector, passes: int) -> None:
         """Take in the parameters after an update of that pass."""
-        if self._by_pass and passes > self._pass:
-            self._most = max(1, self._updates - self._updates_before_pass)
-            self._least = min(self._least, self._most)
+        if passes > self._pass and self._updates:
+            if self._by_pass:
+                self._most = max(1, self._updates - self._updates_before_pass)
+            self._least = min(self._least, self._updates)
             self._updates_before_pass, self._pass = self._updates, passes
         np.add(self._open, parameters, out=self._open)
         self._updates += 1

@@ -20,7 +20,8 @@ Slots = Mapping[str, Any]
 class Attributes:
     """How one parameter is trained: those of Paddle's attributes that its update depends on.
 
-    `is_sparse` says that `sparse_momentum` treats it as it treats sparse parameters. Every row moves in every batch.
+    `is_sparse` stands for `sparse_update` and `sparse_remote_update`: Paddle trains such a parameter row by row, as
+    gradients for rows come. Here every row moves in every batch.
     """
 
     learning_rate: float = 1.0
@@ -40,7 +41,8 @@ class Attributes:
     @property
     def is_proximal(self) -> bool:
         """Whether decay is a step of its own behind the update, and no part of the gradient."""
-        return self.decay_rate_l1 > 0 or self.num_batches_regularization > 1
+        apart = self.is_sparse or self.num_batches_regularization > 1
+        return self.decay_rate_l1 > 0 or (apart and self.decay_rate > 0)
 
     @property
     def inner_decay(self) -> float:
@@ -54,16 +56,19 @@ class Attributes:
 
 
 class Now(NamedTuple):
-    """Where training is: `rate` is the scheduled one without the parameter's own.
+    """Where training is.
 
-    `batch` counts batches from 1 and is whole, `step` is the same as a float; `first` is 1.0 in the first batch and
-    0.0 later.
+    Attributes:
+        rate: the scheduled rate, without the parameter's own.
+        step: which batch it is, from 1, as a float.
+        first: 1.0 in the first batch, 0.0 later.
+        owed: for how many batches a parameter that is regularised every so many is to be in this one.
     """
 
     rate: Any
-    batch: Any
     step: Any
     first: Any
+    owed: Callable[[int], Any]
 
 
 class Moved(NamedTuple):
@@ -93,16 +98,14 @@ def moved(
 
 def _regularized(xp: Any, own: Attributes, now: Now, after: Moved) -> Moved:
     """`w` cut towards 0 by `rate l1`, then divided by `1 + rate λ`; every k batches, k times as much."""
-    batches = own.num_batches_regularization
-    strength = now.rate * (own.learning_rate * batches)
+    every = own.num_batches_regularization
+    strength = now.rate * own.learning_rate * (1.0 if every == 1 else now.owed(every))
     value = after.value
     if own.decay_rate_l1 > 0:
         kept = xp.maximum(xp.abs(value) - after.local * (strength * own.decay_rate_l1), 0.0)
         value = xp.sign(value) * kept
     if own.decay_rate > 0:
         value = value / (1.0 + after.local * (strength * own.decay_rate))
-    if batches > 1:
-        value = xp.where(now.batch % batches == 0, value, after.value)
     return after._replace(value=value)
 
 
@@ -138,26 +141,6 @@ def _torch_momentum(
     return _stepped(own, now.rate * (1.0 - own.momentum * (1.0 - now.first)), value, gradient, slots)
 
 
-def _sparse_momentum(
-    xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
-) -> Moved:
-    """For sparse parameters `v = μ v - rate g`; `w = (1 + rate λ) w + v`; momentum for the others.
-
-    It is what Paddle's sums `u -= a rate g` and `v += t a rate g` come to, with `a = a / μ`, `b = b / (1 + rate λ)`,
-    `t += b / a` and `w = (t u + v) / b`, where every row is visited: `u / a` is the momentum. The sums are there for
-    rows that are not; they grow without bound and Paddle restarts them. That `λ` enlarges a sparse parameter is
-    Paddle's.
-    """
-    if not own.is_sparse:
-        return _momentum(xp, opt, own, now, value, gradient, slots)
-    grown = value * (1.0 + now.rate * (own.learning_rate * own.inner_decay)) if own.inner_decay else value
-    move = -(now.rate * own.learning_rate) * gradient
-    if not own.momentum:
-        return Moved(grown + move, {})
-    move = own.momentum * slots["momentum"] + move
-    return Moved(grown + move, {"momentum": move})
-
-
 def _adagrad(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
@@ -171,7 +154,7 @@ def _decayed_adagrad(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
     """`E = r E + (1 - r) g²`, from `E = g²`; the factor is `1 / √(E + ε)`."""
-    squares = _mean_square(opt, now, gradient, slots)
+    squares = _mean_square(xp, opt, own, now, gradient, slots)
     local = 1.0 / xp.sqrt(squares + opt.ada_epsilon)
     return _adapted(own, now, value, gradient, slots, local, squares=squares)
 
@@ -180,7 +163,7 @@ def _rmsprop(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
     """`E` as in decayed_adagrad; `M = r M + (1 - r) g`; the factor is `1 / √(E - M² + ε)`."""
-    squares = _mean_square(opt, now, gradient, slots)
+    squares = _mean_square(xp, opt, own, now, gradient, slots)
     mean = opt.ada_rou * slots["mean"] + (1.0 - opt.ada_rou) * gradient
     # No variance is negative, but a difference of two large numbers may round to less than 0.
     spread = xp.maximum(squares - mean * mean, 0.0)
@@ -223,15 +206,21 @@ def _adamax(
     return Moved(value, {"mean": mean, "norm": norm})
 
 
-def _mean_square(opt: OptimizationConfig, now: Now, gradient: Any, slots: Slots) -> Any:
-    share = (1.0 - opt.ada_rou) + opt.ada_rou * now.first
-    return opt.ada_rou * slots["squares"] + share * gradient * gradient
+def _mean_square(xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, gradient: Any, slots: Slots) -> Any:
+    squares, square = slots["squares"], gradient * gradient
+    if own.is_sparse:
+        # A row begins with its own first gradient, whenever that comes.
+        return xp.where(squares > 0, opt.ada_rou * squares + (1.0 - opt.ada_rou) * square, square)
+    return opt.ada_rou * squares + ((1.0 - opt.ada_rou) + opt.ada_rou * now.first) * square
 
 
 _METHODS: Mapping[str, Callable[..., Moved]] = {
     "momentum": _momentum,
     "torch_momentum": _torch_momentum,
-    "sparse_momentum": _sparse_momentum,
+    # For sparse parameters Paddle keeps sums `u -= a rate g` and `v += t a rate g`, with `a = a / μ`, `t += 1 / a` and
+    # `w = t u + v`, so that rows without a gradient need no visit. Where every row is visited, that is momentum: it is
+    # `u / a`. The sums themselves grow without bound, and Paddle starts them afresh from time to time.
+    "sparse_momentum": _momentum,
     "adagrad": _adagrad,
     "adadelta": _adadelta,
     "rmsprop": _rmsprop,

@@ -117,4 +117,11 @@ class PaddleOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # Kera
         step = ops.cast(before, dtype) + 1.0
         passes = 0.0 if told.steps_per_pass is None else ops.cast(before // told.steps_per_pass, dtype)
         rate = rate_at(ops, told.opt, ops.cast(learning_rate, dtype), step * float(told.samples_per_step), passes)
-        return formulas.Now(ops.cast(rate, dtype), before + 1, step, ops.cast(before == 0, dtype))
+
+        def owed(every: int) -> Any:
+            batch = before + 1 if told.steps_per_pass is None else before % told.steps_per_pass + 1
+            rest = ops.cast(batch % every, dtype)
+            left = 0.0 if told.steps_per_pass is None else ops.where(batch == told.steps_per_pass, rest, 0.0)
+            return ops.cast(ops.where(rest == 0, float(every), left), dtype)
+
+        return formulas.Now(ops.cast(rate, dtype), step, ops.cast(before == 0, dtype), owed)

@@ -8,7 +8,7 @@ averaged elastically, their weights.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ def plan_of(
 ) -> ExchangePlan:
     """How so many trainers share parameters; `samples_per_pass` is needed where `needs_samples_per_pass` says so."""
     check_settings(opt, parameters)
-    _check_samples_per_pass(opt, samples_per_pass)
+    _check_samples_per_pass(opt, parameters, samples_per_pass)
     every = opt.num_batches_per_send_parameter
     # A single trainer waits for nobody.
     meet = "synchronous" if opt.algorithm == "sgd" or trainers == 1 else "asynchronous"
@@ -59,8 +59,8 @@ def optimizer_of(
 ) -> PaddleOptimizer:
     """What a trainer steps with by itself, and what a model taken alone is compiled with."""
     check_settings(opt, parameters)
-    if counts_passes(opt):
-        _check_samples_per_pass(opt, samples_per_pass)
+    # The average is the servers' matter.
+    _check_samples_per_pass(replace(opt, average_window=0.0), parameters, samples_per_pass)
     return PaddleOptimizer(
         opt.learning_rate,
         asdict(opt),
@@ -70,9 +70,9 @@ def optimizer_of(
     )
 
 
-def needs_samples_per_pass(opt: OptimizationConfig) -> bool:
+def needs_samples_per_pass(opt: OptimizationConfig, parameters: Sequence[ParameterConfig]) -> bool:
     """Whether the rows of a pass have to be known before training: a pass is counted by them."""
-    return counts_passes(opt) or (opt.average_window > 0 and opt.max_average_window is None)
+    return any(_what_goes_by_passes(opt, parameters))
 
 
 def check_settings(opt: OptimizationConfig, parameters: Sequence[ParameterConfig]) -> None:
@@ -93,7 +93,8 @@ def check_settings(opt: OptimizationConfig, parameters: Sequence[ParameterConfig
     _check_numbers(opt)
     _check_local_steps(opt)
     for parameter in parameters:
-        _check_parameter(opt, parameter)
+        if not parameter.is_static:
+            _check_parameter(opt, parameter)
 
 
 def _check_numbers(opt: OptimizationConfig) -> None:
@@ -132,31 +133,45 @@ def _check_local_steps(opt: OptimizationConfig) -> None:
 
 
 def _check_parameter(opt: OptimizationConfig, parameter: ParameterConfig) -> None:
-    batches = parameter.num_batches_regularization
-    if parameter.momentum and (parameter.decay_rate_l1 > 0 or batches > 1):
-        what = f"decay_rate_l1={parameter.decay_rate_l1!r}" if batches <= 1 else f"num_batches_regularization={batches}"
+    own, every = Attributes.of(parameter), opt.num_batches_per_send_parameter
+    if own.momentum and own.is_proximal:
         raise PlanError(
-            f"The parameter {parameter.name!r} must have momentum 0 with {what}: its decay is a step behind the "
-            f"update. Received: momentum={parameter.momentum!r}. Leave one of them out."
+            f"The parameter {parameter.name!r} must have momentum 0 with {_apart(own)}: its decay is a step behind the "
+            f"update. Received: momentum={own.momentum!r}. Leave out the momentum, or the decay."
         )
-    every = opt.num_batches_per_send_parameter
-    if every > 1 and every % batches:
+    if own.is_proximal and every > 1 and every % own.num_batches_regularization:
         raise PlanError(
             f"num_batches_regularization of the parameter {parameter.name!r} must divide "
-            f"num_batches_per_send_parameter={every}. Received: {batches!r}."
+            f"num_batches_per_send_parameter={every}. Received: {own.num_batches_regularization!r}."
         )
 
 
-def _check_samples_per_pass(opt: OptimizationConfig, samples_per_pass: int | None) -> None:
-    if samples_per_pass is None and needs_samples_per_pass(opt):
-        what = (
-            "learning_rate_schedule='pass_manual' needs the rows of a pass. Use 'manual', which goes by samples"
-            if counts_passes(opt)
-            else "`average_window` needs the rows of a pass. Give `max_average_window`"
-        )
-        raise PlanError(f"{what}, or count the rows. Received: samples_per_pass=None.")
+def _apart(own: Attributes) -> str:
+    """Why the decay of a parameter is a step of its own."""
+    if own.decay_rate_l1 > 0:
+        return f"decay_rate_l1={own.decay_rate_l1!r}"
+    return "sparse_update" if own.is_sparse else f"num_batches_regularization={own.num_batches_regularization}"
+
+
+def _check_samples_per_pass(
+    opt: OptimizationConfig, parameters: Sequence[ParameterConfig], samples_per_pass: int | None
+) -> None:
+    found = next(_what_goes_by_passes(opt, parameters), None)
+    if samples_per_pass is None and found is not None:
+        raise PlanError(f"`samples_per_pass` must be given with {found}. Received: None. Count the rows of a pass.")
     if samples_per_pass is not None and samples_per_pass < 1:
         raise PlanError(f"`samples_per_pass` must be at least 1. Received: {samples_per_pass!r}.")
+
+
+def _what_goes_by_passes(opt: OptimizationConfig, parameters: Sequence[ParameterConfig]) -> Iterator[str]:
+    if counts_passes(opt):
+        yield "learning_rate_schedule='pass_manual'"
+    if opt.average_window > 0:
+        yield f"average_window={opt.average_window!r}"
+    for parameter in parameters:
+        own = Attributes.of(parameter)
+        if own.is_proximal and own.num_batches_regularization > 1 and not parameter.is_static:
+            yield f"num_batches_regularization={own.num_batches_regularization} of the parameter {parameter.name!r}"
 
 
 def _alpha(opt: OptimizationConfig, trainers: int) -> float:

@@ -3,7 +3,7 @@
 `Gradients` is a server to which trainers send gradients, `Changes` one to which they send what local steps changed.
 The options of both are plain data: `settings` (an `OptimizationConfig`), `parameters` (by name, what differs from the
 defaults of `Attributes`) and `samples_per_pass` (the rows that all trainers read in a pass, where something depends on
-the pass: it is the rows that arrived before a batch, divided by that).
+the pass: which one it is follows from the rows that have arrived).
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class PaddleRule(Rule):
         self._pass_rows: int | None = plan.rule.option("samples_per_pass")
         self._rate = float(self._opt.learning_rate)
         self._average = Average(self._opt, part.trainable_size) if self._opt.average_window > 0 else None
-        # Rows that arrived, rows that moved the parameters, and how often those were moved.
-        self._seen = self._samples = self._batch = 0
+        # Rows that arrived, rows that moved the parameters, how often those were moved, in all and in this pass.
+        self._seen = self._samples = self._batch = self._batch_of_pass = 0
+        self._pass = 0
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
@@ -66,28 +67,30 @@ class PaddleRule(Rule):
         rows = sum(each.rows for each in sent)
         if not rows:
             return
-        passes = 0 if self._pass_rows is None else self._seen // self._pass_rows
+        if self._passes_ended() > self._pass:
+            self._pass, self._batch_of_pass = self._passes_ended(), 0
         self._seen += rows
         if self.lags(sent):
             logger.debug("dropped %d rows of rank %d, staleness %d", rows, sent[0].rank, sent[0].staleness)
             return
         self._samples += rows
         self._batch += 1
+        self._batch_of_pass += 1
         trained = parameters[: self.part.trainable_size]
         if trained.size:
-            self.move(sent, trained, passes)
+            self.move(sent, trained)
             if self._average is not None:
-                self._average.add(trained, passes)
+                self._average.add(trained, self._pass)
         sums.move_state(self.plan, self.workers, sent, parameters[trained.size :])
 
-    def move(self, sent: Sequence[Sent], trained: Vector, passes: int) -> None:
+    def move(self, sent: Sequence[Sent], trained: Vector) -> None:
         """Move the trained parameters in place."""
         raise NotImplementedError
 
     def lags(self, sent: Sequence[Sent]) -> bool:
-        """Whether the contribution comes too late to be used."""
-        ratio = self._opt.async_lagged_grad_discard_ratio
-        return not self.plan.synchronous and sent[0].staleness >= ratio * self.workers
+        """Whether the contribution comes too late to be used: Paddle counts it among the steps that it lags behind."""
+        most = int(self._opt.async_lagged_grad_discard_ratio * self.workers)
+        return not self.plan.synchronous and sent[0].staleness + 1 >= most
 
     def finish(self, parameters: Vector) -> None:
         """Put the average in place of the parameters, where one is kept."""
@@ -96,14 +99,27 @@ class PaddleRule(Rule):
 
     def state(self) -> list[npt.NDArray[Any]]:
         """The counts, and what the average is made of."""
-        counts = np.array([self._seen, self._samples, self._batch], np.int64)
+        counts = np.array([self._seen, self._samples, self._batch, self._batch_of_pass, self._pass], np.int64)
         return [counts, *([] if self._average is None else self._average.state())]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
         """Remember what `state` gave."""
-        self._seen, self._samples, self._batch = (int(each) for each in state[0])
+        self._seen, self._samples, self._batch, self._batch_of_pass, self._pass = (int(each) for each in state[0])
         if self._average is not None:
             self._average.restore(state[1:4])
+
+    def owed(self, every: int) -> float:
+        """For how many batches a parameter that is regularised every so many is to be in this one.
+
+        Batches are counted from the start of a pass, and its end settles what is left.
+        """
+        rest = self._batch_of_pass % every
+        if not rest:
+            return float(every)
+        return float(rest) if self._passes_ended() > self._pass else 0.0
+
+    def _passes_ended(self) -> int:
+        return 0 if self._pass_rows is None else self._seen // self._pass_rows
 
 
 class Gradients(PaddleRule):
@@ -116,10 +132,10 @@ class Gradients(PaddleRule):
         names = dict.fromkeys(name for run in self._runs for name in formulas.slots_of(method, run.own))
         self._slots = {name: np.zeros(part.trainable_size, part.layout.dtype) for name in names}
 
-    def move(self, sent: Sequence[Sent], trained: Vector, passes: int) -> None:
+    def move(self, sent: Sequence[Sent], trained: Vector) -> None:
         """Update the trained parameters in place."""
-        rate = float(rate_at(np, self._opt, self._rate, float(self._samples), passes))
-        now = formulas.Now(rate, self._batch, float(self._batch), 1.0 if self._batch == 1 else 0.0)
+        rate = float(rate_at(np, self._opt, self._rate, float(self._samples), self._pass))
+        now = formulas.Now(rate, float(self._batch), 1.0 if self._batch == 1 else 0.0, self.owed)
         scratch = np.empty(min(BLOCK, trained.size), trained.dtype)
         for run in self._runs:
             names = formulas.slots_of(self._opt.learning_method, run.own)
@@ -155,20 +171,14 @@ class Gradients(PaddleRule):
 class Changes(PaddleRule):
     """`w += delta_add_rate / trainers` times what each trainer changed, however many rows it did that with."""
 
-    def move(self, sent: Sequence[Sent], trained: Vector, passes: int) -> None:
+    def move(self, sent: Sequence[Sent], trained: Vector) -> None:
         """Add the scaled changes in the order of the ranks."""
-        del passes
         share = self._opt.delta_add_rate / self.workers
         for each in sent:
             if each.rows:
                 # What travels is the weights before minus those after, times rows.
                 factor = -share * sums.over_rows(each.rows)
                 sums.weighted_sum([each.values[: trained.size]], factor, trained, accumulate=True)
-
-    def lags(self, sent: Sequence[Sent]) -> bool:
-        """Changes are added however late they come: only gradients are discarded."""
-        del sent
-        return False
 
 
 def _runs(parameters: Mapping[str, Mapping[str, Any]], part: Slice) -> list[Run]:
