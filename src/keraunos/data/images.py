@@ -1,0 +1,208 @@
+"""A folder of images as a DataFrame. Runs on the driver; the decoding runs on executors.
+
+`read_images` finds the files with Spark's own `binaryFile` source, on any Hadoop file system, and decodes them with
+Pillow where the rows are needed: nothing is read before an action runs. Its images are Spark's image struct, so that
+whatever reads Spark's `image` source reads them too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from keraunos.data.corrupt_images import CorruptImages
+from keraunos.data.image_files import Decoded, Framing, decode
+from keraunos.data.image_labels import FOLDERS, labelled
+from keraunos.errors import DataError, one_of
+
+IMAGE_SCHEMA = "struct<origin:string,height:int,width:int,nChannels:int,mode:int,data:binary>"
+SUFFIXES = ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "png", "ppm", "tif", "tiff", "webp")
+ON_CORRUPT = ("skip", "null", "fail")
+
+_ARROW_IMAGE = pa.struct(
+    [
+        ("origin", pa.string()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("nChannels", pa.int32()),
+        ("mode", pa.int32()),
+        ("data", pa.binary()),
+    ]
+)
+_BATCH_BYTES = 16 << 20
+
+
+def read_images(
+    spark: Any,
+    path: str,
+    size: int | None = None,
+    *,
+    labels: str | None = FOLDERS,
+    classes: Sequence[str] | None = None,
+    crop: str | None = "center",
+    resize: int | None = None,
+    channels: int = 3,
+    seed: int = 0,
+    on_corrupt: str = "skip",
+    corrupt: CorruptImages | None = None,
+    partitions: int | None = None,
+) -> Any:
+    """The images under a folder, with the columns `image` and, unless `labels` is `None`, `label`.
+
+    An image is Spark's image struct: `origin` (the file), `height`, `width`, `nChannels`, `mode` (OpenCV's: 16 for
+    three channels of 8 bits, 0 for one) and `data`, rows from the top, with the channels of a pixel in the order BGR.
+    Files of the suffixes in `SUFFIXES` are read, in any case, at any depth. Images are turned upright as their EXIF
+    data says. Transparency is dropped. Empty files are not seen: Spark's sources pass over them.
+
+    Args:
+        spark: the session.
+        path: a folder on any Hadoop file system.
+        size: the height and width that every image gets, resampled bilinearly; `None` leaves each as it is.
+        labels: `"folders"`: the sub-folder of `path` that a file is in, at whatever depth, is its class, and classes
+            are numbered in the order of their names. Or the path of a list with lines `relative/path label`; files
+            that are not listed are left out, and labels are class numbers or, if any is none, names. `None`: no labels.
+        classes: the names of all classes in the order of their numbers, where that must not depend on what is found.
+        crop: `"center"`: the shorter side is made `size` long and the middle is cut out. `"random"`: the same, but at
+            a place that depends on the file and `seed`. `None`: the whole image is squeezed into the square.
+        resize: what the shorter side is made before the crop, such as 256 for a `size` of 224.
+        channels: 3 for colour, 1 for grey.
+        seed: chooses among random crops.
+        on_corrupt: what becomes of a file that cannot be decoded: `"skip"` leaves its row out, and the driver's log and
+            `corrupt` say so; `"null"` keeps the row with a null as image; `"fail"` raises.
+        corrupt: counts such files while rows are read.
+        partitions: how many partitions to decode in; the encoded files are shuffled evenly into them. `None`: as Spark
+            cuts the files, at least one for each of its cores where there are as many files.
+    """
+    framing = Framing(size, crop, resize, channels, seed)
+    if on_corrupt not in ON_CORRUPT:
+        raise DataError(one_of("on_corrupt", on_corrupt, ON_CORRUPT))
+    files = (
+        spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", _any_case(SUFFIXES))
+        .load(path)
+    )
+    found, names = labelled(spark, path, files, labels, classes)
+    chosen = found.select(*(["path", "content"] if labels is None else ["path", "content", "label"]))
+    if partitions is not None:
+        chosen = chosen.repartition(partitions)
+    seen = corrupt or CorruptImages(spark)
+    task = functools.partial(decode_batches, framing, on_corrupt, seen.accumulator)
+    schema = f"image {IMAGE_SCHEMA}" + ("" if labels is None else ", label double")
+    with _own_python(spark.sparkContext):
+        images = chosen.mapInArrow(task, schema)
+    return _described(images, framing, names)
+
+
+def class_names(frame: Any, label: str = "label") -> list[str]:
+    """The names of the classes that the numbers in a column of `read_images` stand for."""
+    metadata = frame.schema[label].metadata or {}
+    names = metadata.get("ml_attr", {}).get("vals")
+    if names is None:
+        raise DataError(
+            f"Column {label!r} does not say what its numbers stand for. Expected one that read_images made from "
+            f"folders or from names. Received: a column with the metadata {metadata!r}."
+        )
+    return list(names)
+
+
+def decode_batches(framing: Framing, on_corrupt: str, corrupt: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    """Encoded files to images, batch by batch; those with a label keep it."""
+    rows = _Rows()
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        labels = columns["label"].to_pylist() if "label" in columns else None
+        for number, (path, content) in enumerate(zip(columns["path"], columns["content"], strict=True)):
+            origin = path.as_py()
+            image = _decoded(content.as_buffer(), origin, framing, on_corrupt, corrupt)
+            if image is None and on_corrupt == "skip":
+                continue
+            rows.add(origin, image, None if labels is None else labels[number])
+            if rows.bytes >= _BATCH_BYTES:
+                yield rows.batch(labelled=labels is not None)
+        if rows.images:
+            yield rows.batch(labelled=labels is not None)
+
+
+class _Rows:
+    """Images on their way into an Arrow batch."""
+
+    def __init__(self) -> None:
+        self.images: list[Decoded | None] = []
+        self.bytes = 0
+        self._origins: list[str] = []
+        self._labels: list[float | None] = []
+
+    def add(self, origin: str, image: Decoded | None, label: float | None) -> None:
+        self.images.append(image)
+        self._origins.append(origin)
+        self._labels.append(label)
+        self.bytes += 0 if image is None else len(image.data)
+
+    def batch(self, *, labelled: bool) -> Any:
+        """All of them as a record batch; begins anew."""
+        images = self.images
+        fields = [
+            pa.array(self._origins, pa.string()),
+            *(
+                pa.array([None if image is None else getattr(image, name) for image in images], pa.int32())
+                for name in ("height", "width", "channels", "mode")
+            ),
+            pa.array([None if image is None else image.data for image in images], pa.binary()),
+        ]
+        mask = pa.array([image is None for image in images], pa.bool_())
+        columns = {"image": pa.StructArray.from_arrays(fields, fields=list(_ARROW_IMAGE), mask=mask)}
+        if labelled:
+            columns["label"] = pa.array(self._labels, pa.float64())
+        self.images, self._origins, self._labels, self.bytes = [], [], [], 0
+        return pa.record_batch(columns)
+
+
+def _decoded(content: Any, path: str, framing: Framing, on_corrupt: str, corrupt: Any) -> Decoded | None:
+    try:
+        return decode(content, path, framing)
+    except Exception as error:
+        # Pillow's decoders raise whatever they meet: OSError, SyntaxError, ValueError, struct.error and more.
+        reason = f"{type(error).__name__}: {error}"
+        if on_corrupt == "fail":
+            raise DataError(
+                f"The image {path!r} cannot be decoded. Expected a file that Pillow reads. Received: {reason}. Remove "
+                "the file, or leave such files out with on_corrupt='skip'."
+            ) from error
+        corrupt.add({path: reason})
+        return None
+
+
+def _described(images: Any, framing: Framing, names: Sequence[str] | None) -> Any:
+    """The DataFrame with what is known of its columns in their metadata, where it is found before a row is read."""
+    if framing.size is not None:
+        size = {"height": framing.size, "width": framing.size, "nChannels": framing.channels}
+        images = images.withMetadata("image", {"image": size})
+    if names is not None:
+        nominal = {"type": "nominal", "name": "label", "vals": list(names)}
+        images = images.withMetadata("label", {"ml_attr": nominal})
+    return images
+
+
+def _any_case(suffixes: Sequence[str]) -> str:
+    """A glob of files with one of the suffixes in whatever case; Hadoop's globs know no other way."""
+    spelled = ("".join(f"[{letter}{letter.upper()}]" for letter in suffix) for suffix in suffixes)
+    return f"*.{{{','.join(spelled)}}}"
+
+
+@contextmanager
+def _own_python(context: Any) -> Iterator[None]:
+    """On one machine the driver's own interpreter is the one that has the packages, activated or not."""
+    before = context.pythonExec
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
