@@ -24,8 +24,9 @@ from typing import Any, Self
 from pyspark import RDD, InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import UserDefinedType
+from pyspark.sql.types import StructType, UserDefinedType
 
+from keraunos.data.arrow_types import IMAGE_FIELDS
 from keraunos.errors import ClusterError, JobError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
@@ -105,7 +106,7 @@ def partitions_of(dataframe: DataFrame) -> int | None:
         return int(plan.execute().getNumPartitions())
     # Adaptive execution may change the number, but never one that the user asked for with repartition(n).
     top = dataframe._jdf.queryExecution().optimizedPlan()
-    while top.getClass().getSimpleName() == "Project":
+    while top.getClass().getSimpleName() in ("Project", "MapInArrow"):
         top = top.child()
     if top.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression") and top.shuffle():
         return int(top.numPartitions())
@@ -114,15 +115,18 @@ def partitions_of(dataframe: DataFrame) -> int | None:
 
 def columns_of(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
     """Only the job's columns, vectors as plain structs: what a worker reads."""
-    fields = {field.name: field.dataType for field in dataframe.schema.fields}
-    return dataframe.select(
-        *(
-            sf.unwrap_udt(sf.col(_quoted(name))).alias(name)
-            if isinstance(fields[name], UserDefinedType)
-            else sf.col(_quoted(name))
-            for name in job.columns.names
-        )
-    )
+    fields = {field.name: field for field in dataframe.schema.fields}
+    return dataframe.select(*(read_column(fields[name]).alias(name) for name in job.columns.names))
+
+
+def read_column(field: Any) -> Any:
+    """A column as it travels to Python: vectors as plain structs, images without what no model reads."""
+    column = sf.col(_quoted(field.name))
+    if isinstance(field.dataType, UserDefinedType):
+        return sf.unwrap_udt(column)
+    if isinstance(field.dataType, StructType) and set(field.dataType.names) > set(IMAGE_FIELDS):
+        return column.dropFields(*(name for name in field.dataType.names if name not in IMAGE_FIELDS))
+    return column
 
 
 @contextmanager

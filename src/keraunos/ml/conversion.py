@@ -17,6 +17,7 @@ import numpy as np
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
 from keraunos.job.columns import Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+from keraunos.job.pixels import Pixels
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.training_job import check_servers, checked_ports
 
@@ -119,6 +120,11 @@ def output_columns(name: str) -> Converter:
         )
 
     return convert
+
+
+def pixels(value: Any) -> dict[str, Any]:
+    """How images become numbers: a dict of some options, all of which are kept."""
+    return Pixels.of(value).to_json()
 
 
 def keras_model(name: str) -> Converter:

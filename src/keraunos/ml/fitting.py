@@ -6,6 +6,7 @@ A model without shapes is built here, as a copy, from what the columns are.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from keraunos.batch import fits
 from keraunos.errors import ColumnError, DataError, ModelError
 from keraunos.job.columns import Slot
+from keraunos.job.pixels import Pixels
 from keraunos.ml import losses
 from keraunos.ml.schema import SlotSpec
 from keraunos.ml.signature import Port, Shape, Signature
@@ -54,13 +56,16 @@ def checked_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signatu
         return slots
     ports = _matched(slots, signature.inputs, "featuresCol", "input")
     for slot, spec, port in zip(slots, specs, ports, strict=True):
-        if not fits(spec.shape, port.shape):
+        found = _flat(spec.shape) if slot.kind == "image" and len(port.shape) == 1 else spec.shape
+        if not fits(found, port.shape):
             raise ColumnError(
                 f"`featuresCol` does not fit the model's input {port.name!r}. Expected rows of shape "
                 f"{_told(port.shape)}. Received: {_columns_told(slot)} with rows of shape {_told(spec.shape)}. "
-                f"{_shape_advice(spec.shape, port.shape)}"
+                f"{_shape_advice(slot, spec.shape, port.shape)}"
             )
-    return tuple(replace(slot, shape=port.shape) for slot, port in zip(slots, ports, strict=True))
+    return tuple(
+        replace(slot, shape=port.shape, pixels=_pixels_for(slot, port)) for slot, port in zip(slots, ports, strict=True)
+    )
 
 
 def checked_labels(
@@ -159,17 +164,24 @@ def _complete_shapes(slots: Sequence[Slot], specs: Sequence[SlotSpec], first_row
         if row is None:
             raise DataError("The DataFrame has no rows to train on. Expected at least one. Received: 0 rows.")
         shapes = [
-            spec.shape if spec.complete else _shape_of(row[slot.columns[0]])
+            spec.shape if spec.complete else _shape_of(row[slot.columns[0]], slot)
             for slot, spec in zip(slots, specs, strict=True)
         ]
     return [tuple(int(length or 0) for length in shape) for shape in shapes]
 
 
-def _shape_of(value: Any) -> Shape:
+def _shape_of(value: Any, slot: Slot) -> Shape:
+    if slot.pixels is not None:
+        if value is None:
+            raise DataError(
+                f"Column {slot.columns[0]!r} must hold an image in its first row, whose size an unbuilt model gets. "
+                "Received: None. Build the model first, for instance with an Input layer, or drop such rows."
+            )
+        return slot.pixels.shape_of(value["height"], value["width"], value["nChannels"])
     if hasattr(value, "toArray"):
         return (int(value.size),)
     if isinstance(value, list | tuple):
-        return (len(value), *(_shape_of(value[0]) if value else ()))
+        return (len(value), *(_shape_of(value[0], slot) if value else ()))
     return ()
 
 
@@ -188,7 +200,29 @@ def _told(shape: Shape) -> str:
     return f"({', '.join('any' if length is None else str(length) for length in shape)})"
 
 
-def _shape_advice(found: Shape, expected: Shape) -> str:
+def _pixels_for(slot: Slot, port: Port) -> Pixels | None:
+    """How an image becomes the numbers of this input: bytes where it takes whole numbers."""
+    pixels = slot.pixels
+    if pixels is None or pixels.scale is None or "int" not in port.dtype:
+        return pixels
+    if pixels != replace(pixels, scale=Pixels().scale, mean=None):
+        raise ColumnError(
+            f"`pixels` does not fit the model's input {port.name!r}, which takes whole numbers, {port.dtype}. Expected "
+            f"pixels as they are. Received: scale={pixels.scale!r} and mean={pixels.mean!r}. Set the scale to None, or "
+            "give the model an Input of floats."
+        )
+    return replace(pixels, scale=None)
+
+
+def _flat(shape: Shape) -> Shape:
+    """The one length of an image that is handed over flat."""
+    lengths = [length for length in shape if length is not None]
+    return (math.prod(lengths) if len(lengths) == len(shape) else None,)
+
+
+def _shape_advice(slot: Slot, found: Shape, expected: Shape) -> str:
+    if slot.kind == "image":
+        return "Read the images in another `size` or `channels`, set `layout` in `pixels`, or change the model's Input."
     if len(found) == 1 and len(expected) > 1:
         return "Start the model with a flat Input and keras.layers.Reshape."
     return "Give columns of that shape, or change the model's Input."

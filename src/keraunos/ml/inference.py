@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from keraunos.batch import Arrays, fits
 from keraunos.data.arrow_batches import ArrowReader
+from keraunos.data.image_rows import as_inputs
 from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
 from keraunos.errors import DataError
 from keraunos.job.columns import Slot
@@ -74,7 +75,8 @@ def predictions(
     for inputs in regroup(complete_rows(), serving.batch_rows):
         learner = _learner(serving, archive, custom_objects)
         rows = arrays_rows(inputs)
-        outputs = learner.predict(inputs if serving.format == GRAPH else padded(inputs, serving.batch_rows))
+        given = inputs if serving.format == GRAPH else padded(inputs, serving.batch_rows)
+        outputs = learner.predict(as_inputs(serving.slots, given, serving.floatx))
         rendered = _struct(serving.rendering.arrays(first_rows(outputs, rows)))
         empty = rendered.slice(0, 0)
         yield gaps.fill(rendered)

@@ -14,6 +14,7 @@ from pyspark.ml import Model
 from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import ColumnError
+from keraunos.job.columns import Slot
 from keraunos.ml.fitting import checked_inputs
 from keraunos.ml.inference import Serving
 from keraunos.ml.params import HasServing
@@ -31,6 +32,8 @@ from keraunos.ml.schema import find_slots
 from keraunos.ml.serving import is_case_sensitive, with_predictions
 from keraunos.ml.signature import Signature
 from keraunos.telemetry.history import History
+
+_IMAGES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,9 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
             self.getFeaturesCol(),
             "featuresCol",
             case_sensitive=is_case_sensitive(dataset.sparkSession),
+            pixels=self.getPixels(),
         )
-        checked_inputs(slots, specs, self._trained.signature)
+        slots = checked_inputs(slots, specs, self._trained.signature)
         custom_objects = self.getCustomObjects()
         serving = Serving(
             key=self._key_for(custom_objects),
@@ -115,10 +119,15 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
             slots=slots,
             columns=tuple(dict.fromkeys(column for slot in slots for column in slot.columns)),
             inputs=self._trained.signature.inputs,
-            batch_rows=self.getInferenceBatchSize(),
+            batch_rows=self._batch_rows(slots),
             rendering=self._rendering(),
         )
         return with_predictions(dataset, serving, self._broadcast(dataset.sparkSession), custom_objects)
+
+    def _batch_rows(self, slots: tuple[Slot, ...]) -> int:
+        # A row of pixels is worth many of most other rows: a thousand of them are gigabytes in a network's layers.
+        few = any(slot.kind == "image" for slot in slots) and not self.isSet(self.inferenceBatchSize)
+        return _IMAGES_AT_ONCE if few else self.getInferenceBatchSize()
 
     def _key_for(self, custom_objects: Mapping[str, Any]) -> str:
         """The model's name in the workers' caches; other custom code makes another model of the same archive."""

@@ -84,8 +84,8 @@ class HasFeaturesCol(Settings):
 
     featuresCol = param(
         "featuresCol",
-        "What the model reads: a column of numbers, arrays or vectors; a list of columns with one number each, which "
-        "become one input; or, for a model with several inputs, a dict from input name to either.",
+        "What the model reads: a column of numbers, arrays, vectors or images; a list of columns with one number each, "
+        "which become one input; or, for a model with several inputs, a dict from input name to either.",
         conversion.columns("featuresCol"),
     )
 
@@ -200,10 +200,18 @@ class HasServing(HasFeaturesCol):
         "defined in a notebook, as a dict from name to class or function.",
         conversion.custom_objects("customObjects"),
     )
+    pixels = param(
+        "pixels",
+        "How images become numbers, as a dict of some of: 'scale', the factor on a pixel's 0 to 255 (1/255; None: as "
+        "they are, in bytes); 'mean', one number a channel that is taken off before (None); 'order', of the channels "
+        "('RGB', or 'BGR'); and 'layout' ('HWC', or 'CHW'). For columns of Spark's image struct.",
+        conversion.pixels,
+    )
     inferenceBatchSize = param(
         "inferenceBatchSize",
-        "Rows that `transform` gives to the model at once. The model is compiled once for this many rows and the "
-        "last rows of a partition are padded to it: choose a small number for large models and small partitions.",
+        "Rows that `transform` gives to the model at once. Not set: 1024, and 64 where it reads images. The model is "
+        "compiled once for this many rows and the last rows of a partition are padded to it: choose a small number for "
+        "large models and small partitions.",
         conversion.whole_number("inferenceBatchSize", at_least=1),
     )
 
@@ -223,6 +231,15 @@ class HasServing(HasFeaturesCol):
     def setCustomObjects(self, value: Mapping[str, Any]) -> Self:
         """Set the custom classes and functions of the model, by name."""
         return self.setParams(customObjects=value)
+
+    def getPixels(self) -> dict[str, Any] | None:
+        """How images become numbers; `None` stands for the defaults."""
+        value = self._get("pixels")
+        return None if value is None else conversion.pixels(value)
+
+    def setPixels(self, value: Mapping[str, Any]) -> Self:
+        """Set how images become numbers."""
+        return self.setParams(pixels=value)
 
     def getInferenceBatchSize(self) -> int:
         """Rows that `transform` gives to the model at once."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql.types import BooleanType, NumericType
 
-from keraunos.errors import JobError, ModelError, PlanError
+from keraunos.errors import ColumnError, JobError, ModelError, PlanError
 from keraunos.exchange.rules.registry import rule_class
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
@@ -174,8 +174,18 @@ def _columns(params: TrainingParams, schema: Any, *, case_sensitive: bool) -> _R
             "`validationIndicatorCol` and `validationSplit` both say which rows to validate on. Expected one of them. "
             f"Received: {validation!r} and {params.getValidationSplit()!r}. Leave one unset."
         )
-    features, feature_specs = find_slots(schema, params.getFeaturesCol(), "featuresCol", case_sensitive=case_sensitive)
-    labels, label_specs = find_slots(schema, params.getLabelCol(), "labelCol", case_sensitive=case_sensitive)
+    pixels = params.getPixels()
+    features, feature_specs = find_slots(
+        schema, params.getFeaturesCol(), "featuresCol", case_sensitive=case_sensitive, pixels=pixels
+    )
+    labels, label_specs = find_slots(
+        schema, params.getLabelCol(), "labelCol", case_sensitive=case_sensitive, pixels=pixels
+    )
+    if pixels is not None and all(slot.kind != "image" for slot in (*features, *labels)):
+        raise ColumnError(
+            "`pixels` says how images become numbers. Expected a column of Spark's image struct in `featuresCol`. "
+            f"Received: {params.getFeaturesCol()!r}. Leave `pixels` unset, or scale other columns before."
+        )
     weight = params.getWeightCol()
     if weight is not None:
         what = "a column of numbers"

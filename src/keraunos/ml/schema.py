@@ -6,7 +6,7 @@ Whatever is wrong with a column and can be seen without looking at a row is foun
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,13 @@ from pyspark.sql.types import (
     UserDefinedType,
 )
 
+from keraunos.data.arrow_types import IMAGE_FIELDS
 from keraunos.errors import ColumnError
 from keraunos.job.columns import ColumnsArgument, Slot
+from keraunos.job.pixels import Pixels
 from keraunos.ml.signature import Shape
 
-ACCEPTED = "a number, a boolean, a decimal, an array of these (also nested), or a vector"
+ACCEPTED = "a number, a boolean, a decimal, an array of these (also nested), a vector, or an image"
 
 _WHOLE_NUMBERS = {ByteType: "int8", ShortType: "int16", IntegerType: "int32", LongType: "int64"}
 
@@ -66,14 +68,28 @@ def find_field(schema: Any, name: str, parameter: str, *, case_sensitive: bool =
 
 
 def find_slots(
-    schema: Any, argument: ColumnsArgument, parameter: str, *, case_sensitive: bool = False
+    schema: Any,
+    argument: ColumnsArgument,
+    parameter: str,
+    *,
+    case_sensitive: bool = False,
+    pixels: Mapping[str, Any] | None = None,
 ) -> tuple[tuple[Slot, ...], tuple[SlotSpec, ...]]:
-    """The slots of a `featuresCol` or `labelCol`, with the columns' own spelling, and what is known of each."""
+    """The slots of a `featuresCol` or `labelCol`, with the columns' own spelling, and what is known of each.
+
+    `pixels` is for the images among them.
+    """
     slots = []
     specs = []
+    options = Pixels() if pixels is None else Pixels.of(pixels)
     for slot in Slot.all_from(argument, parameter):
         fields = [find_field(schema, name, parameter, case_sensitive=case_sensitive) for name in slot.columns]
-        slots.append(Slot(slot.name, tuple(field.name for field in fields), slot.stacked))
+        columns = tuple(field.name for field in fields)
+        if not slot.stacked and is_image(fields[0].dataType):
+            slots.append(Slot(slot.name, columns, kind="image", pixels=options))
+            specs.append(_image_spec(fields[0], options))
+            continue
+        slots.append(Slot(slot.name, columns, slot.stacked))
         specs.append(_stacked_spec(fields, parameter) if slot.stacked else column_spec(fields[0], parameter))
     return tuple(slots), tuple(specs)
 
@@ -110,6 +126,11 @@ def is_vector(data_type: DataType) -> bool:
     return isinstance(data_type, UserDefinedType) and data_type.simpleString() == "vector"
 
 
+def is_image(data_type: DataType) -> bool:
+    """Whether this is Spark's image struct."""
+    return isinstance(data_type, StructType) and set(data_type.names) >= set(IMAGE_FIELDS)
+
+
 def names_of(schema: StructType) -> list[str]:
     """The names of all columns."""
     return [field.name for field in schema.fields]
@@ -128,6 +149,12 @@ def _stacked_spec(fields: Sequence[StructField], parameter: str) -> SlotSpec:
         dtypes.append(spec.dtype)
     whole = set(dtypes) <= {*_WHOLE_NUMBERS.values(), "bool"}
     return SlotSpec((len(fields),), dtypes[0] if len(set(dtypes)) == 1 else "int64" if whole else "float64")
+
+
+def _image_spec(field: Any, pixels: Pixels) -> SlotSpec:
+    size = (field.metadata or {}).get("image", {})
+    shape = pixels.shape_of(*(size.get(name) for name in ("height", "width", "nChannels")))
+    return SlotSpec(shape, "uint8" if pixels.scale is None else "float64")
 
 
 def _vector_size(field: Any) -> int | None:

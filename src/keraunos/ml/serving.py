@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from keraunos.errors import ColumnError
-from keraunos.launch.spark import worker_environment
+from keraunos.launch.spark import read_column, worker_environment
 from keraunos.ml.inference import Serving, predictions, struct_type
-from keraunos.ml.schema import find_field, is_vector
+from keraunos.ml.schema import find_field
 
 _STRUCT = "__keraunos_predictions"
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
@@ -69,8 +69,7 @@ def _function(serving: Serving, broadcast: Any, custom_objects: dict[str, Any]) 
 
 
 def _input(dataset: DataFrame, name: str) -> Any:
-    column = sf.col(_quoted(name))
-    return sf.unwrap_udt(column) if is_vector(find_field(dataset.schema, name, "featuresCol").dataType) else column
+    return read_column(find_field(dataset.schema, name, "featuresCol"))
 
 
 def _refuse_existing(dataset: DataFrame, names: list[str]) -> None:

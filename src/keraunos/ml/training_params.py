@@ -281,6 +281,7 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    pixels: Mapping[str, Any] | None
     rule: Any
     scale: float | str | None
     seed: int
