@@ -103,7 +103,7 @@ def arrays_of(case: Case, padding: int = 0, junk: float = 0.0) -> tuple[dict[str
 
 def rows_given(value: Value, part: str | None = None) -> list[np.ndarray]:
     """What each row gets: its own steps, where it is a sequence."""
-    tensor = keras.ops.convert_to_numpy(value.tensor if part is None else value.parts[part])
+    tensor = np.asarray(keras.ops.convert_to_numpy(value.tensor if part is None else value.parts[part]))
     if value.mask is None:
         return list(tensor)
     return [row[mask] for row, mask in zip(tensor, keras.ops.convert_to_numpy(value.mask).astype(bool), strict=True)]
@@ -118,31 +118,50 @@ def expected_rows(case: Case, parameters: Mapping[str, np.ndarray] | None = None
     ]
 
 
-def gradients(function: Callable[[Mapping[str, Any]], Any], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The gradient of a number with respect to each array."""
+def with_gradients(
+    function: Callable[[Mapping[str, Any]], tuple[Any, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """What a function gives beside a number, and the gradient of the number with respect to each array."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
 
-        found = jax.jit(jax.grad(function))(dict(arrays))
+        found, beside = jax.jit(jax.grad(function, has_aux=True))(dict(arrays))
     elif backend == "tensorflow":
         import tensorflow as tf
 
-        variables = {name: tf.Variable(array) for name, array in arrays.items()}
         with tf.GradientTape() as tape:
-            total = function({name: tf.convert_to_tensor(each) for name, each in variables.items()})
-        found = {
-            name: tf.convert_to_tensor(each)
-            for name, each in tape.gradient(total, variables).items()
-            if each is not None
-        }
+            tensors = {name: tf.convert_to_tensor(array) for name, array in arrays.items()}
+            tape.watch(tensors)
+            total, beside = function(tensors)
+        found = tape.gradient(total, tensors, unconnected_gradients="zero")
     else:
         import torch
 
         tensors = {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
-        function(tensors).backward()
-        found = {name: each.grad for name, each in tensors.items() if each.grad is not None}
-    return {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}
+        total, beside = function(tensors)
+        total.backward()
+        found = {name: torch.zeros_like(each) if each.grad is None else each.grad for name, each in tensors.items()}
+    return beside, {name: np.asarray(keras.ops.convert_to_numpy(each)) for name, each in found.items()}
+
+
+def evaluated(
+    case: Case, weights: Sequence[np.ndarray] | None = None, padding: int = 0, junk: float = 0.0
+) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """The rows that a layer gives, and the gradient of all of them, each number of theirs times a weight."""
+    arrays, masks = arrays_of(case, padding, junk)
+    own = [np.ones_like(row) for row in expected_rows(case)] if weights is None else weights
+    fixed = {name: array for name, array in arrays.items() if array.dtype.kind == "i"}
+    moving = {name: array for name, array in arrays.items() if name not in fixed}
+    kept: list[Value] = []
+
+    def function(given: Mapping[str, Any]) -> tuple[Any, Any]:
+        value = called(case, {**fixed, **given}, masks)
+        kept.append(value)
+        return measured(value, own), (value.tensor, value.mask)
+
+    (tensor, mask), found = with_gradients(function, moving)
+    return rows_given(kept[-1]._replace(tensor=tensor, mask=mask)), found
 
 
 def measured(value: Value, weights: Sequence[np.ndarray]) -> Any:

@@ -16,7 +16,7 @@ def steps(width, lengths=LENGTHS, seed=0, scale=1.0):
     return Given([random.normal(size=(length, width)) * scale for length in lengths])
 
 
-def vectors(width, count=len(LENGTHS), seed=0):
+def vectors(width, count=3, seed=0):
     random = np.random.default_rng(seed)
     return Given([random.normal(size=width) for _ in range(count)], sequence=False)
 
@@ -80,7 +80,8 @@ def pooling_cases():
 def shaping_cases():
     bias = weight(2)
     yield Case("one_after_the_other", "seqconcat", 2, [steps(2), steps(2, (2, 4, 1), 1)],
-               lambda row, own: np.tanh(np.concatenate(row) + own["bias"]), {"bias": bias}, active_type="tanh")  # fmt: skip
+               lambda row, own: np.tanh(np.concatenate(row) + own["bias"]), {"bias": bias},
+               active_type="tanh")  # fmt: skip
     yield Case("narrower_steps", "seqreshape", 2, [steps(4)], lambda row, own: row[0].reshape(-1, 2))
     yield Case("wider_steps", "seqreshape", 6, [steps(2, (3, 6, 0))], lambda row, own: row[0].reshape(-1, 6))
     yield Case("other_steps", "seqreshape", 3, [steps(2, (3, 6))], lambda row, own: row[0].reshape(-1, 3))
@@ -123,9 +124,12 @@ def class_cases():
                rows.over_each_step(rows.hsigmoid(6)), own, {"num_classes": 6})  # fmt: skip
     preferred = Given([np.array([each]) for each in (0.0, 1.0, 0.5)], sequence=False)
     yield Case("better_of_two", "rank-cost", 1, [vectors(1), vectors(1, seed=1), preferred], rows.rank_cost)
-    yield Case("weighted_better", "rank-cost", 1, [vectors(1), vectors(1, seed=1), numbers(0, 1, 1), vectors(1, seed=2)],
-               rows.rank_cost)  # fmt: skip
+    yield Case("weighted_better", "rank-cost", 1,
+               [vectors(1), vectors(1, seed=1), numbers(0, 1, 1), vectors(1, seed=2)], rows.rank_cost)  # fmt: skip
 
 
-CASES = [*recurrent_cases(), *pooling_cases(), *shaping_cases(), *labelled_cases(), *class_cases()]
-SMOOTH = [case for case in CASES if case.smooth]
+CASES = {
+    case.name: case
+    for family in (recurrent_cases, pooling_cases, shaping_cases, labelled_cases, class_cases)
+    for case in family()
+}

@@ -6,9 +6,11 @@ a data layer tells most of it, the DataFrame's columns tell the rest, and a user
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from keraunos.compat.paddle.lowering.call import layer_type
+from keraunos.compat.paddle.lowering.step_flow import sequences
 from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig
 from keraunos.errors import JobError, one_of
 
@@ -22,7 +24,7 @@ KINDS = (
     INTEGER_VALUE + SEQUENCE,
 )
 
-# Costs whose second input is a class number.
+# Layers whose second input is a class number, or a sequence of them.
 _LABELLED = frozenset(
     {
         "multi-class-cross-entropy",
@@ -32,13 +34,24 @@ _LABELLED = frozenset(
         "crf_decoding",
         "ctc",
         "warp_ctc",
-        "nce",
-        "hsigmoid",
         "classification_error",
+        "auc-validation",
+        "pnpair-validation",
     }
 )
-# Those among them that take sequences of labels, and layers that take sequences and nothing else.
-_OF_SEQUENCES = frozenset({"crf", "crf_decoding", "ctc", "warp_ctc"})
+# Other inputs that are ids, by type and place.
+_IDS = frozenset({("multiplex", 0), ("subseq", 1), ("subseq", 2), ("eos_id", 0)})
+_LABELLED_EVALUATORS = frozenset(
+    {
+        "classification_error",
+        "seq_classification_error",
+        "precision_recall",
+        "chunk",
+        "ctc_edit_distance",
+        "pnpair",
+        "last-column-auc",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -75,18 +88,37 @@ def inferred(model: ModelConfig, given: Mapping[str, DataKind] | None = None) ->
     unknown = sorted(set(given) - {layer.name for layer in data})
     if unknown:
         raise JobError(one_of("data layer", unknown[0], [layer.name for layer in data]))
-    return {layer.name: given.get(layer.name) or DataKind(_used_as(model, layer)) for layer in data}
+    known = [name for name, kind in given.items() if kind.is_sequence]
+    costs = [layer.name for layer in model.layers if layer.type != "data" and layer_type(layer.type).is_cost]
+    steps = sequences(model, costs, known)
+    return {layer.name: given.get(layer.name) or _used_as(model, layer, layer.name in steps) for layer in data}
 
 
-def _used_as(model: ModelConfig, data: LayerConfig) -> str:
+def _used_as(model: ModelConfig, data: LayerConfig, is_sequence: bool) -> DataKind:
+    element = next(_elements(model, data.name), DENSE_VECTOR)
+    return DataKind(element + SEQUENCE if is_sequence and element != SPARSE_BINARY_VECTOR else element)
+
+
+def _elements(model: ModelConfig, name: str) -> Iterator[str]:
+    """What each use of a data layer takes a step of it for, where the use tells."""
     for layer in model.layers:
         for at, each in enumerate(layer.inputs):
-            if each.layer != data.name:
-                continue
-            if each.settings.get("proj", {}).get("type") == "table":
-                return INTEGER_VALUE
-            if layer.type in _LABELLED and at == 1:
-                return INTEGER_VALUE + (SEQUENCE if layer.type in _OF_SEQUENCES else "")
-            if layer.type == "multiplex" and at == 0:
-                return INTEGER_VALUE
-    return DENSE_VECTOR
+            if each.layer == name and (told := _element(layer, at)) is not None:
+                yield told
+    for evaluator in model.evaluators:
+        if evaluator.type in _LABELLED_EVALUATORS and name in evaluator.input_layers[1:2]:
+            yield INTEGER_VALUE
+
+
+def _element(layer: LayerConfig, at: int) -> str | None:
+    if layer.inputs[at].settings.get("proj", {}).get("type") == "table" or (layer.type, at) in _IDS:
+        return INTEGER_VALUE
+    if layer.type in _LABELLED and at == 1:
+        return INTEGER_VALUE
+    if layer.type in ("nce", "hsigmoid"):
+        # The label comes after the inputs that have weights.
+        return INTEGER_VALUE if at == sum(each.parameter is not None for each in layer.inputs) else None
+    last = len(layer.inputs) - 1
+    if layer.type == "selective_fc" and at == last and layer.attributes.get("has_selected_colums", True):
+        return SPARSE_BINARY_VECTOR
+    return None

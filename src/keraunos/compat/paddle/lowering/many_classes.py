@@ -7,9 +7,9 @@ from typing import Any
 import keras
 
 from keraunos.compat.paddle.lowering.activations import activate
-from keraunos.compat.paddle.lowering.call import IDS, Call, Value, lowers
+from keraunos.compat.paddle.lowering.arrivals import ids
+from keraunos.compat.paddle.lowering.call import Call, Value, lowers
 from keraunos.compat.paddle.lowering.costs import over_steps
-from keraunos.errors import ModelError
 
 ops = keras.ops
 
@@ -24,9 +24,9 @@ def nce(call: Call) -> Value:
     inputs = _weighted_inputs(call)
     label = _label(call, inputs)
     noise = _drawn(call, ops.shape(label))
-    ids = ops.concatenate([label[..., None], noise], axis=-1)
-    output = activate(call.layer.active_type or "sigmoid", _scores(call, inputs, ids))
-    expected = _expected(call, ids, output)
+    named = ops.concatenate([label[..., None], noise], axis=-1)
+    output = activate(call.layer.active_type or "sigmoid", _scores(call, inputs, named))
+    expected = _expected(call, named, output)
     of_label = ops.log(output[..., :1]) - ops.log(output[..., :1] + expected[..., :1])
     of_noise = ops.log(expected[..., 1:]) - ops.log(output[..., 1:] + expected[..., 1:])
     cost = -ops.sum(ops.concatenate([of_label, of_noise], axis=-1), axis=-1)
@@ -63,21 +63,15 @@ def _weighted_inputs(call: Call) -> int:
 
 
 def _label(call: Call, at: int) -> Any:
-    value = call.inputs[at]
-    if value.kind != IDS:
-        raise ModelError(
-            f"Layer {call.layer.name!r} ({call.layer.type}): input {at}, {call.layer.inputs[at].layer!r}, must be the "
-            f"number of a class. Received: {value.kind}. Say that the data layer is an 'integer_value'."
-        )
-    return ops.maximum(ops.cast(value.tensor, "int32"), 0)
+    return ops.maximum(ids(call, at), 0)
 
 
-def _scores(call: Call, inputs: int, ids: Any) -> Any:
+def _scores(call: Call, inputs: int, named: Any) -> Any:
     """What each of the named classes or nodes, (…, places), gets before any activation."""
-    total = None if call.bias is None else ops.take(call.bias, ids, axis=0)
+    total = None if call.bias is None else ops.take(call.bias, named, axis=0)
     for at in range(inputs):
         tensor = call.inputs[at].tensor
-        rows = ops.take(ops.reshape(call.weight(at), (-1, tensor.shape[-1])), ids, axis=0)
+        rows = ops.take(ops.reshape(call.weight(at), (-1, tensor.shape[-1])), named, axis=0)
         part = ops.sum(rows * tensor[..., None, :], axis=-1)
         total = part if total is None else total + part
     return total
@@ -96,10 +90,10 @@ def _drawn(call: Call, shape: Any) -> Any:
     return ops.reshape(ops.minimum(ops.cast(found, "int32"), classes - 1), wanted)
 
 
-def _expected(call: Call, ids: Any, like: Any) -> Any:
+def _expected(call: Call, named: Any, like: Any) -> Any:
     """How often each of the named classes is expected among the drawn ones."""
     classes, count = int(call.attributes["num_classes"]), int(call.attributes["num_neg_samples"])
     spread = call.attributes.get("neg_sampling_dist")
     if not spread:
         return ops.full_like(like, count / classes)
-    return count * ops.take(ops.convert_to_tensor(list(spread), dtype=like.dtype), ids, axis=0)
+    return count * ops.take(ops.convert_to_tensor(list(spread), dtype=like.dtype), named, axis=0)

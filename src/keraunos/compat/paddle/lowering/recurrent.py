@@ -12,8 +12,9 @@ from typing import Any
 import keras
 
 from keraunos.compat.paddle.lowering.activations import activate
+from keraunos.compat.paddle.lowering.arrivals import with_bias
 from keraunos.compat.paddle.lowering.call import Call, Value, lowers
-from keraunos.compat.paddle.lowering.steps import Step, a_sequence, biased, steps_taken
+from keraunos.compat.paddle.lowering.steps import Step, a_sequence, steps_taken
 from keraunos.errors import ModelError
 
 ops = keras.ops
@@ -29,7 +30,7 @@ def recurrent(call: Call) -> Value:
         return (activate(call.layer.active_type, held + ops.matmul(states[0], weight)),)
 
     value = a_sequence(call, 0)
-    (output,) = _through(call, step, biased(call, value.tensor), value.mask, states=1)
+    (output,) = _through(call, step, with_bias(call, value.tensor), value.mask, states=1)
     return Value(output, value.mask)
 
 
@@ -87,7 +88,7 @@ def gated_recurrent(call: Call) -> Value:
         return (before - update * before + update * activate(call.layer.active_type, candidate),)
 
     value = a_sequence(call, 0)
-    (output,) = _through(call, step, biased(call, value.tensor), value.mask, states=1)
+    (output,) = _through(call, step, with_bias(call, value.tensor), value.mask, states=1)
     return Value(output, value.mask)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import keras
 
+from keraunos.compat.paddle.lowering.arrivals import ids, with_bias
 from keraunos.compat.paddle.lowering.call import DENSE, Call, Value, lowers
 from keraunos.compat.paddle.lowering.steps import (
     LOG_ZERO,
     a_sequence,
-    biased,
     flat_only,
     lengths,
     only_present,
@@ -38,7 +38,7 @@ def max_over_steps(call: Call) -> Value:
         return Value(ops.cast(ops.squeeze(best, axis=1), value.tensor.dtype))
     present = only_present(value.tensor, value.mask)
     highest = ops.take_along_axis(present, ops.cast(best, "int32"), axis=1)
-    return Value(biased(call, ops.squeeze(highest, axis=1)))
+    return Value(with_bias(call, ops.squeeze(highest, axis=1)))
 
 
 @lowers("average")
@@ -56,7 +56,7 @@ def average_over_steps(call: Call) -> Value:
         raise ModelError(
             f"Layer {call.layer.name!r}: " + one_of("average_strategy", strategy, ("average", "sum", "squarerootn"))
         )
-    return Value(biased(call, total))
+    return Value(with_bias(call, total))
 
 
 @lowers("seqlastins")
@@ -81,7 +81,7 @@ def one_after_the_other(call: Call) -> Value:
     # What is padded between the two is left out.
     source = ops.where(at < taken, at, at - taken + ops.shape(first.tensor)[1])
     mask = at < total[:, None]
-    return Value(biased(call, only_present(picked(both, source), mask)), mask)
+    return Value(with_bias(call, only_present(picked(both, source), mask)), mask)
 
 
 @lowers("seqreshape")
@@ -102,17 +102,17 @@ def other_width(call: Call) -> Value:
     flat = ops.concatenate([flat, ops.zeros((rows, count * after - steps * before), dtype=flat.dtype)], axis=1)
     shaped = ops.reshape(flat, (rows, count, after))
     kept = (lengths(mask) * before + after - 1) // after
-    return Value(biased(call, shaped), _numbers(shaped) < kept[:, None])
+    return Value(with_bias(call, shaped), _numbers(shaped) < kept[:, None])
 
 
 @lowers("subseq")
 def part_of_sequence(call: Call) -> Value:
     """As many steps of the first input as the third says, from the one that the second says."""
     value = a_sequence(call, 0)
-    offset, count = (ops.cast(_one_id(call, at), "int32")[:, None] for at in (1, 2))
+    offset, count = _one_id(call, 1), _one_id(call, 2)
     at = _numbers(value.tensor)
     mask = ops.logical_and(at < count, at + offset < lengths(value.mask)[:, None])
-    return Value(biased(call, only_present(picked(value.tensor, at + offset), mask)), mask)
+    return Value(with_bias(call, only_present(picked(value.tensor, at + offset), mask)), mask)
 
 
 @lowers("expand")
@@ -128,7 +128,7 @@ def for_each_step(call: Call) -> Value:
         )
     if like.mask is None:
         a_sequence(call, 1)
-    return Value(biased(call, value.tensor[:, None, :] * presence(like.mask, value.tensor)), like.mask)
+    return Value(with_bias(call, value.tensor[:, None, :] * presence(like.mask, value.tensor)), like.mask)
 
 
 @lowers("get_output")
@@ -140,14 +140,12 @@ def named_output(call: Call) -> Value:
 
 def _pooled_input(call: Call) -> Value:
     flat_only(call)
-    for name in ("stride", "seq_pool_stride"):
-        stride = call.attributes.get(name, -1)
-        if stride not in (-1, 0, None):
-            raise ModelError(
-                f"Layer {call.layer.name!r} ({call.layer.type}): pooling over windows of steps is not run here. "
-                f"Expected {name}=-1, which pools all steps of a row. Received: {name}={stride!r}. Make each window a "
-                "row of its own."
-            )
+    stride = call.attributes.get("seq_pool_stride", -1)
+    if stride != -1:
+        raise ModelError(
+            f"Layer {call.layer.name!r} ({call.layer.type}): pooling over windows of steps is not run here. Expected "
+            f"stride=-1, for all steps of a row. Received: stride={stride!r}. Make each window a row of its own."
+        )
     return a_sequence(call, 0)
 
 
@@ -156,15 +154,13 @@ def _one_step(call: Call, *, first: bool) -> Value:
     count = lengths(value.mask)
     at = ops.zeros_like(count) if first else count - 1
     step = ops.squeeze(picked(only_present(value.tensor, value.mask), at[:, None]), axis=1)
-    return Value(biased(call, step))
+    return Value(with_bias(call, step))
 
 
 def _one_id(call: Call, at: int) -> Any:
-    """A number for each row; Paddle's providers gave it as a sequence of one."""
-    value = call.inputs[at]
-    if value.kind == DENSE:
-        return value.tensor[..., 0] if value.mask is None else value.tensor[:, 0, 0]
-    return value.tensor if value.mask is None else value.tensor[:, 0]
+    """A number for each row, (rows, 1); Paddle's providers gave it as a sequence of one."""
+    tensor = ids(call, at)
+    return tensor[:, None] if call.inputs[at].mask is None else tensor[:, :1]
 
 
 def _numbers(tensor: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from keraunos.compat.paddle.lowering.arrivals import ids
 from keraunos.compat.paddle.lowering.call import DENSE, IDS, Call, Value
 from keraunos.errors import ModelError
 
@@ -32,15 +33,15 @@ def a_sequence(call: Call, at: int) -> Value:
 
 
 def labels(call: Call, at: int) -> Value:
-    """One input, which must be a sequence of class numbers; where there is none, the number is 0."""
+    """One input, which must be a sequence of class numbers; where there is no step, the number is 0."""
     value = call.inputs[at]
-    if not value.is_sequence or value.kind != IDS:
-        received = f"a sequence of {value.kind}" if value.is_sequence else f"one row of {value.kind}"
+    tensor = ids(call, at)
+    if not value.is_sequence:
         raise ModelError(
             f"Layer {call.layer.name!r} ({call.layer.type}) takes sequences of labels: input {at}, "
-            f"{call.layer.inputs[at].layer!r}, must be an 'integer_value_sequence'. Received: {received}."
+            f"{call.layer.inputs[at].layer!r}, must be an 'integer_value_sequence'. Received: one number a row."
         )
-    return value._replace(tensor=ops.maximum(ops.cast(value.tensor, "int32"), 0))
+    return Value(ops.maximum(tensor, 0), value.mask, IDS)
 
 
 def flat_only(call: Call) -> None:
@@ -75,14 +76,9 @@ def picked(tensor: Any, at: Any) -> Any:
     return ops.take_along_axis(tensor, places[..., None], axis=1)
 
 
-def chosen(tensor: Any, ids: Any) -> Any:
-    """The element of the last axis that `ids` names."""
-    return ops.squeeze(ops.take_along_axis(tensor, ops.cast(ids, "int32")[..., None], axis=-1), axis=-1)
-
-
-def biased(call: Call, tensor: Any) -> Any:
-    """The tensor plus the layer's bias, where it has one."""
-    return tensor if call.bias is None else tensor + call.bias
+def chosen(tensor: Any, at: Any) -> Any:
+    """The element of the last axis that `at` names."""
+    return ops.squeeze(ops.take_along_axis(tensor, ops.cast(at, "int32")[..., None], axis=-1), axis=-1)
 
 
 def steps_taken(
