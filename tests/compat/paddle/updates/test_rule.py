@@ -1,5 +1,7 @@
 """The server's side: slices, trainers, lateness, averages, and what it remembers."""
 
+import logging
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,6 +96,15 @@ def test_what_lags_too_far_behind_is_dropped(ratio, trainers, limit, every):
     np.testing.assert_array_equal(vector, start())
     rule.apply(sent(gradients()[0], 8, staleness=limit - 2), vector, vector)
     assert np.any(vector[:TRAINABLE] != start()[:TRAINABLE])
+
+
+def test_how_much_was_dropped_is_told_at_the_end(caplog):
+    rule, vector = rule_of(OptimizationConfig(batch_size=8, algorithm="async_sgd"), trainers=4), start()
+    for staleness in (0, 9, 9):
+        rule.apply(sent(gradients()[0], 8, staleness=staleness), vector, vector)
+    with caplog.at_level(logging.INFO):
+        rule.finish(vector)
+    assert "2 of 3 contributions" in caplog.text
 
 
 def test_dropped_rows_do_not_advance_the_schedule():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ class PaddleRule(Rule):
         self._average = Average(self._opt, part.trainable_size) if self._opt.average_window > 0 else None
         # Rows that arrived, rows that moved the parameters, how often those were moved, in all and in this pass.
         self._seen = self._samples = self._batch = self._batch_of_pass = 0
-        self._pass = 0
+        self._pass = self._dropped = 0
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
@@ -71,7 +72,7 @@ class PaddleRule(Rule):
             self._pass, self._batch_of_pass = self._passes_ended(), 0
         self._seen += rows
         if self.lags(sent):
-            logger.debug("dropped %d rows of rank %d, staleness %d", rows, sent[0].rank, sent[0].staleness)
+            self._dropped += 1
             return
         self._samples += rows
         self._batch += 1
@@ -83,9 +84,9 @@ class PaddleRule(Rule):
                 self._average.add(trained, self._pass)
         sums.move_state(self.plan, self.workers, sent, parameters[trained.size :])
 
+    @abstractmethod
     def move(self, sent: Sequence[Sent], trained: Vector) -> None:
         """Move the trained parameters in place."""
-        raise NotImplementedError
 
     def lags(self, sent: Sequence[Sent]) -> bool:
         """Whether the contribution comes too late to be used: Paddle counts it among the steps that it lags behind."""
@@ -93,7 +94,10 @@ class PaddleRule(Rule):
         return not self.plan.synchronous and sent[0].staleness + 1 >= most
 
     def finish(self, parameters: Vector) -> None:
-        """Put the average in place of the parameters, where one is kept."""
+        """Put the average in place of the parameters, where one is kept; say how much came too late."""
+        if self._dropped:
+            total = self._batch + self._dropped
+            logger.info("%d of %d contributions lagged too far behind and were dropped", self._dropped, total)
         if self._average is not None:
             self._average.put(parameters[: self.part.trainable_size])
 
