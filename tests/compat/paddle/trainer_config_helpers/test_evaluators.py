@@ -98,3 +98,9 @@ def test_two_costs_of_classes_measure_both():
 def test_a_cost_of_classes_takes_no_other_evaluator():
     with pytest.raises(ModelError, match="one of the evaluators for classes"):
         evaluators_of(lambda d: tch.classification_cost(d["p"], d["label"], evaluator=tch.sum_evaluator))
+
+
+def test_printers_say_that_they_print_nothing(caplog):
+    with caplog.at_level("INFO"):
+        evaluators_of(lambda d: tch.maxid_printer_evaluator(d["p"]))
+    assert "'max_id_printer' prints nothing" in caplog.text

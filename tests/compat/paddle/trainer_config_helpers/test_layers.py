@@ -348,6 +348,19 @@ def test_it_is_the_raw_layer(case):
         assert made["layer"].size == ours.layers[-1].size
 
 
+def test_every_type_that_the_vocabulary_makes_is_lowered():
+    from keraunos.compat.paddle.lowering.call import known_types
+
+    def everything():
+        layers = {name: tch.data_layer(name, size) for name, size in DATA.items()}
+        for call, _ in CASES.values():
+            call(layers)
+
+    made = {layer.type for layer in model_of(everything).layers} - {"data"}
+    assert made <= set(known_types())
+    assert len(made) > 50
+
+
 def test_layers_know_the_channels_of_what_they_give():
     known = []
 
@@ -413,6 +426,7 @@ def test_printing_a_layer_changes_no_network(caplog):
         (lambda d: tch.concat_layer([d["x"], tch.identity_projection(d["y"])]), "not both"),
         (lambda d: tch.concat_layer([d["x"], d["y"]], bias_attr=True), "has no bias"),
         (lambda d: tch.selective_fc_layer(d["x"], 4), "has_selected_colums=False, or use fc_layer"),
+        (lambda d: tch.selective_fc_layer(d["x"], 4, d["label"], pass_generation=True), "`pass_generation`"),
         (lambda d: tch.classification_cost(d["x"], d["label"]), "must end with a softmax"),
         (lambda d: tch.crf_layer(d["x"], d["label"]), "how many classes"),
         (lambda d: tch.ctc_layer(d["label"], d["three"], size=9), "one more than the classes of `label`: 4"),

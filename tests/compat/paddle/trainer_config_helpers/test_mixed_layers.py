@@ -171,8 +171,8 @@ def test_an_error_inside_the_block_is_the_one_that_is_raised():
     ("term", "words"),
     [
         (lambda d: d["x"], "adds up projections and operators.*identity_projection"),
-        (lambda d: tch.dotmul_operator(d["x"], d["wide"]), "layers of one size"),
-        (lambda d: tch.conv_operator(d["image"], d["x"], 3, 3, num_channels=2), "= 54 wide"),
+        (lambda d: tch.dotmul_operator(d["x"], d["wide"]), "must have the same size"),
+        (lambda d: tch.conv_operator(d["image"], d["x"], 3, 3, num_channels=2), "a row's filters, 54 numbers"),
         (lambda d: tch.conv_projection(d["image"], (3, 3, 3), 5, num_channels=2), "A pair of lengths"),
         (lambda d: tch.full_matrix_projection("x"), "`input` of `full_matrix_projection`"),
     ],

@@ -141,6 +141,22 @@ def xy(value: int | Sequence[int], other: int | None) -> tuple[int, int]:
     return value, value if other is None else other
 
 
+def conv_settings(
+    sides: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], depth: int, groups: int = 1
+) -> Any:
+    """The raw language's convolution; lengths are along x and along y."""
+    return raw.Conv(
+        filter_size=sides[0],
+        channels=depth,
+        padding=padding[0],
+        stride=stride[0],
+        groups=groups,
+        filter_size_y=sides[1],
+        padding_y=padding[1],
+        stride_y=stride[1],
+    )
+
+
 def conv_start(attr: ParameterAttribute, filter_size: int, depth: int) -> dict[str, Any]:
     """A filter's attributes; a start by its shape is N(0, 2 / (filter_size² channels)), as Paddle's helpers set it."""
     if not attr.attr.get("initial_smart"):

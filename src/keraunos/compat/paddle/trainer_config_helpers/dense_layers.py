@@ -141,7 +141,7 @@ def selective_fc_layer(
         select: a layer as wide, not zero where a column is wanted.
         act: tanh by default.
         name: the layer's.
-        pass_generation: whether it takes part in Paddle's generation of sequences.
+        pass_generation: refused; sequences are not generated here.
         has_selected_colums: whether `select` is there.
         mul_ratio: from which share of columns on Paddle multiplies the whole matrix; the result is the same.
         param_attr: of the matrices.
@@ -149,6 +149,11 @@ def selective_fc_layer(
         layer_attr: `device` only.
     """
     function = "selective_fc_layer"
+    if pass_generation:
+        raise ModelError(
+            f"`pass_generation` of `{function}` is about the generation of sequences, which there is none of here. "
+            "Received: pass_generation=True. Leave it out."
+        )
     layers = some_layers(input, function)
     attrs = parameters(param_attr, len(layers), function)
     inputs = [weighted(layer, attr) for layer, attr in zip(layers, attrs)]
@@ -171,7 +176,6 @@ def selective_fc_layer(
         layer_attr=layer_attr,
         size=size,
         bias=bias(bias_attr),
-        selective_fc_pass_generation=pass_generation,
         has_selected_colums=has_selected_colums,
         selective_fc_full_mul_ratio=mul_ratio,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ __all__ = [
     "value_printer_evaluator",
 ]
 
+logger = logging.getLogger(__name__)
+
 
 def evaluator_base(
     input: LayerOutput | Sequence[LayerOutput],
@@ -50,6 +53,8 @@ def evaluator_base(
     for argument, layer in {"label": label, "weight": weight}.items():
         if layer is not None:
             layers.append(a_layer(layer, f"{type} evaluator", argument))
+    if type.endswith("printer"):
+        logger.info("The evaluator %r prints nothing here: take the lowered Keras model to look at values.", type)
     told = {key: value for key, value in arguments.items() if value is not None}
     raw.Evaluator(name=named(name, f"{type}_evaluator"), type=type, inputs=names_of(layers), **told)
 

@@ -10,6 +10,7 @@ from keraunos.compat.paddle.trainer_config_helpers.attrs import DROPOUT, ExtraLa
 from keraunos.compat.paddle.trainer_config_helpers.defining import (
     bias,
     channels,
+    conv_settings,
     conv_start,
     define,
     named,
@@ -86,31 +87,14 @@ def img_conv_layer(
     """
     function = "img_conv_layer"
     layer = a_layer(input, function)
-    kind = LayerType.CONVTRANS_LAYER if trans else LayerType.CONV_LAYER
-    known = ("exconvt", "cudnn_convt") if trans else ("exconv", "cudnn_conv")
-    if layer_type is not None and layer_type not in known:
-        raise ModelError(f"{one_of('layer_type', layer_type, known)} It is `layer_type` with trans={trans!r}.")
     depth = channels(layer, num_channels, function)
-    (width, height), (across, down), (pad_x, pad_y) = (
-        xy(filter_size, filter_size_y),
-        xy(stride, stride_y),
-        xy(padding, padding_y),
-    )
-    conv = raw.Conv(
-        filter_size=width,
-        channels=depth,
-        padding=pad_x,
-        stride=across,
-        groups=groups,
-        filter_size_y=height,
-        padding_y=pad_y,
-        stride_y=down,
-    )
+    sides = xy(filter_size, filter_size_y)
+    conv = conv_settings(sides, xy(stride, stride_y), xy(padding, padding_y), depth, groups)
     return define(
         function,
-        layer_type or kind,
+        _conv_type(layer_type, trans=trans),
         named(name, "conv"),
-        [raw.Input(layer.name, conv=conv, **conv_start(parameter(param_attr), width, depth))],
+        [raw.Input(layer.name, conv=conv, **conv_start(parameter(param_attr), sides[0], depth))],
         [layer],
         activation=an_activation(act, ReluActivation(), function),
         depth=num_filters,
@@ -413,6 +397,15 @@ def rotate_layer(
         height=height,
         width=width,
     )
+
+
+def _conv_type(told: str | None, *, trans: bool) -> str:
+    if told is None:
+        return LayerType.CONVTRANS_LAYER if trans else LayerType.CONV_LAYER
+    known = ("exconvt", "cudnn_convt") if trans else ("exconv", "cudnn_conv")
+    if told not in known:
+        raise ModelError(f"With trans={trans!r}, {one_of('layer_type', told, known)}")
+    return told
 
 
 def _image_pooling(pool_type: BasePoolingType | None, function: str) -> str:

@@ -9,13 +9,13 @@ from keraunos.compat.paddle import config_parser as raw
 from keraunos.compat.paddle.trainer_config_helpers.attrs import ParameterAttribute
 from keraunos.compat.paddle.trainer_config_helpers.defining import (
     channels,
+    conv_settings,
     conv_start,
     parameter,
     parameter_or_none,
     xy,
 )
 from keraunos.compat.paddle.trainer_config_helpers.layer_output import LayerOutput, a_layer
-from keraunos.errors import ModelError
 
 __all__ = [
     "context_projection",
@@ -136,7 +136,7 @@ def conv_projection(
         input,
         function,
         num_filters=num_filters,
-        conv_conf=_conv(width, height, xy(stride, stride_y), xy(padding, padding_y), depth, groups),
+        conv_conf=conv_settings((width, height), xy(stride, stride_y), xy(padding, padding_y), depth, groups),
         **conv_start(parameter(param_attr), width, depth),
     )
 
@@ -159,10 +159,6 @@ def dotmul_operator(
     """
     first, second = (x if a is None else a), (y if b is None else b)
     one, two = a_layer(first, "dotmul_operator", "a"), a_layer(second, "dotmul_operator", "b")
-    if one.size != two.size:
-        raise ModelError(
-            f"`dotmul_operator` multiplies layers of one size. Received: {one!r} and {two!r}. Make their sizes equal."
-        )
     return Operator(raw.DotMulOperator(input_layer_names=[one.name, two.name], scale=scale), (one, two))
 
 
@@ -184,16 +180,10 @@ def conv_operator(
     image, filters = a_layer(img, function, "img"), a_layer(filter, function, "filter")
     width, height = xy(filter_size, filter_size_y)
     depth = channels(image, num_channels, function)
-    needed = width * height * num_filters * depth
-    if filters.size != needed:
-        raise ModelError(
-            f"The filters of `{function}` must be filter_size * filter_size_y * num_filters * num_channels = "
-            f"{needed} wide. Received: {filters!r}. Make that layer {needed} wide."
-        )
     made = (raw.ConvTransOperator if trans else raw.ConvOperator)(
         input_layer_names=[image.name, filters.name],
         num_filters=num_filters,
-        conv_conf=_conv(width, height, xy(stride, stride_y), xy(padding, padding_y), depth, 1),
+        conv_conf=conv_settings((width, height), xy(stride, stride_y), xy(padding, padding_y), depth),
     )
     return Operator(made, (image, filters))
 
@@ -205,16 +195,3 @@ def _projection(kind: Any, input: LayerOutput, function: str, **arguments: Any) 
 
 def _words(param_attr: ParameterAttribute | None) -> dict[str, Any]:
     return parameter(param_attr).attr
-
-
-def _conv(width: int, height: int, stride: tuple[int, int], padding: tuple[int, int], depth: int, groups: int) -> Any:
-    return raw.Conv(
-        filter_size=width,
-        filter_size_y=height,
-        channels=depth,
-        stride=stride[0],
-        stride_y=stride[1],
-        padding=padding[0],
-        padding_y=padding[1],
-        groups=groups,
-    )

@@ -168,20 +168,7 @@ def lstmemory_group(
         lstm_layer_attr: `device` only.
         get_output_layer_attr: refused; there is no such layer.
     """
-    gates = parameter_or_none(mixed_bias_attr, has_default=False)
-    peepholes = parameter_or_none(lstm_bias_attr, has_default=True)
-    if gates is None or gates != peepholes:
-        raise ModelError(
-            "`lstmemory_group` runs here as `lstmemory`, which has one bias for gates and peepholes: both must be "
-            f"there, with the same attributes. Received: mixed_bias_attr={mixed_bias_attr!r}, "
-            f"lstm_bias_attr={lstm_bias_attr!r}. "
-            "Give mixed_bias_attr=True, or use lstmemory or simple_lstm."
-        )
-    if "parameter_name" in gates.attr:
-        raise ModelError(
-            "The biases of `lstmemory_group` are one parameter here, and cannot be shared by name with others of "
-            f"Paddle's sizes. Received: mixed_bias_attr={mixed_bias_attr!r}. Leave the name out."
-        )
+    gates = _one_bias(mixed_bias_attr, lstm_bias_attr)
     for argument, attr in {
         "mixed_layer_attr": mixed_layer_attr,
         "get_output_layer_attr": get_output_layer_attr,
@@ -435,6 +422,25 @@ def _both(
     last = last_seq(forward, f"{name}_fw_last", layer_attr=last_seq_attr)
     first = first_seq(backward, f"{name}_bw_last", layer_attr=first_seq_attr)
     return concat_layer([last, first], name=name, act=concat_act, layer_attr=concat_attr)
+
+
+def _one_bias(mixed_bias_attr: Bias, lstm_bias_attr: Bias) -> ParameterAttribute:
+    """The attributes of both biases of Paddle's group, if they are one."""
+    gates = parameter_or_none(mixed_bias_attr, has_default=False)
+    peepholes = parameter_or_none(lstm_bias_attr, has_default=True)
+    if gates is None or gates != peepholes:
+        raise ModelError(
+            "`lstmemory_group` runs here as `lstmemory`, which has one bias for gates and peepholes: both must be "
+            f"there, with the same attributes. Received: mixed_bias_attr={mixed_bias_attr!r}, "
+            f"lstm_bias_attr={lstm_bias_attr!r}. "
+            "Give mixed_bias_attr=True, or use lstmemory or simple_lstm."
+        )
+    if "parameter_name" in gates.attr:
+        raise ModelError(
+            "The biases of `lstmemory_group` are one parameter here, and cannot be shared by name with others of "
+            f"Paddle's sizes. Received: mixed_bias_attr={mixed_bias_attr!r}. Leave the name out."
+        )
+    return gates
 
 
 def _device_only(function: str, argument: str, attr: Extra) -> Extra:
