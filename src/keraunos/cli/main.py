@@ -31,6 +31,7 @@ examples:
   keraunos run --as sparkflow program.py --rows 1000
   keraunos submit --as zoo --master yarn --num-executors 4 program.py
   keraunos shell --as tensorspark --deploy-mode=client
+  keraunos notebook --as paddle
   keraunos paddle summary config.py --config-args layers=2
 
 exit codes:
@@ -64,6 +65,14 @@ but --as are those of spark-submit; they stand before the program.
 SHELL = """\
 The pyspark shell, where an older system's modules can be imported. All options
 but --as are those of pyspark.
+"""
+
+NOTEBOOK = """\
+Opens JupyterLab in the browser. Every Python notebook has `spark`, `sc` and
+`sqlContext`, may begin its cells with %pyspark, and shows the curves of a fit while
+it runs. The server listens on this machine only and asks for its token; its
+settings are gone when it ends, the notebooks stay. JupyterLab comes with
+`pip install 'keraunos[notebook]'`.
 """
 
 PADDLE_SUMMARY = """\
@@ -105,6 +114,7 @@ def command_parser() -> argparse.ArgumentParser:
     rest = "[spark-submit options] program.py [argument ...]"
     _add_spark_command(commands, "submit", rest, "hand such a program to a cluster", SUBMIT, _submit)
     _add_spark_command(commands, "shell", "[pyspark options]", "the pyspark shell for such programs", SHELL, _shell)
+    _add_notebook(commands)
     _add_paddle(commands)
     return parser
 
@@ -183,6 +193,27 @@ def _add_spark_command(
     command.set_defaults(run=function, verbose=False)
 
 
+def _add_notebook(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    notebook = commands.add_parser(
+        "notebook",
+        help="JupyterLab with Spark ready and the curves of a fit drawn live",
+        description=NOTEBOOK,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_system(notebook)
+    notebook.add_argument(
+        "--port", type=_positive, metavar="N", help="where to listen (default: 8888 or the next free)"
+    )
+    notebook.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    notebook.add_argument(
+        "--allow-root", action="store_true", help="serve also as root, which Jupyter refuses otherwise"
+    )
+    notebook.add_argument(
+        "target", nargs="?", metavar="FILE.ipynb|FOLDER", help="what to open (default: the current folder)"
+    )
+    notebook.set_defaults(run=_notebook, verbose=False)
+
+
 def _add_paddle(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     paddle = commands.add_parser("paddle", help="look at a configuration of Paddle")
     actions = paddle.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -224,6 +255,18 @@ def _shell(options: argparse.Namespace) -> int:
     from keraunos.cli.shell import shell
 
     shell(options.system, options.passed)
+
+
+def _notebook(options: argparse.Namespace) -> int:
+    from keraunos.cli.notebook import notebook
+
+    return notebook(
+        options.system,
+        options.target,
+        port=options.port,
+        browser=not options.no_browser,
+        allow_root=options.allow_root,
+    )
 
 
 def _paddle_summary(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, ClassVar, Self, TextIO
 
 from keraunos.errors import JobError, one_of
 
@@ -30,7 +30,14 @@ _FIXED_TEXT = len(" 100%|| 000.0k rows/s, 00:00 left, ")
 
 
 class Progress:
-    """Shows how far a fit is. Open it with `Progress.open`, close it as a context manager; one thread at a time."""
+    """Shows how far a fit is. Open it with `Progress.open`, close it as a context manager; one thread at a time.
+
+    Attributes:
+        automatic: what "auto" opens where no stream is given, from the rows and epochs that there will be; `None` for a
+            bar or lines. Whoever has something better to show progress on, as a notebook has, sets it.
+    """
+
+    automatic: ClassVar[Callable[[int | None, int], Progress] | None] = None
 
     @staticmethod
     def open(
@@ -51,6 +58,8 @@ class Progress:
             stream: where to write; standard error if not given.
             clock: what tells the time in seconds, for the lines.
         """
+        if verbose == "auto" and stream is None and Progress.automatic is not None:
+            return Progress.automatic(total_rows, epochs)
         target = sys.stderr if stream is None else stream
         mode = _mode(verbose, target, given=stream is not None)
         if mode == 0:
@@ -101,7 +110,7 @@ class _Lines(Progress):
     def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         seconds = max(self._clock() - self._began, 1e-9)
         rate = (self._rows - self._rows_before) / seconds
-        speed = f"  {_thousands(rate)} rows/s" if rate else ""
+        speed = f"  {thousands(rate)} rows/s" if rate else ""
         metrics = "".join(f"  {name} {_figure(value, 4)}" for name, value in logs.items())
         width = len(str(self._epochs))
         self.note(f"epoch {epoch + 1:>{width}}/{self._epochs}  {seconds:.1f} s{speed}{metrics}")
@@ -210,7 +219,8 @@ def _figure(value: float, digits: int) -> str:
     return f"{value:.1e}"
 
 
-def _thousands(rate: float) -> str:
+def thousands(rate: float) -> str:
+    """A large number in few letters."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= size:
             return f"{rate / size:.1f}{letter}"

@@ -1,0 +1,133 @@
+"""`keraunos notebook`: JupyterLab, with Spark ready in every Python notebook. Runs on the driver.
+
+What Jupyter and IPython would keep in the user's home lies in a temporary folder that goes when the server ends. A
+kernel's description there stands in for the usual one of Python and loads `keraunos.notebook` into each kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from keraunos.compat.run_unchanged.spark_settings import SYSTEM_VARIABLE
+from keraunos.compat.run_unchanged.systems import system_named
+from keraunos.errors import JobError
+from keraunos.launch.preflight import check_java
+
+EXTENSION = "keraunos.notebook"
+NEEDED = ("jupyterlab", "ipykernel")
+
+
+def notebook(
+    system_name: str, target: str | None, *, port: int | None = None, browser: bool = True, allow_root: bool = False
+) -> int:
+    """Serve notebooks until the server is ended; gives the exit code.
+
+    Args:
+        system_name: the system whose modules cells can import, `""` for none.
+        target: a notebook to open, or the folder to open; `None` is the folder that the command was given in.
+        port: where to listen on 127.0.0.1; `None` is the first that is free from 8888 on.
+        browser: whether to open one.
+        allow_root: whether root may serve notebooks, which Jupyter refuses otherwise.
+    """
+    system = system_named(system_name)
+    check_installed()
+    arguments = lab_arguments(target, port=port, browser=browser, allow_root=allow_root)
+    check_java()
+    with tempfile.TemporaryDirectory(prefix="keraunos-notebook-") as folder:
+        os.environ.update(lab_environment(os.environ, system.name, Path(folder)))
+        write_settings(Path(folder))
+        _end_with_terminal()
+        return _serve(arguments)
+
+
+def check_installed() -> None:
+    """Say what to install where JupyterLab is not there."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise JobError(
+            f"`keraunos notebook` needs JupyterLab. Received: an environment without {' and '.join(missing)}. Install "
+            "it with `pip install 'keraunos[notebook]'`."
+        )
+
+
+def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_root: bool) -> list[str]:
+    """What JupyterLab is given on its command line. Its token stays on."""
+    path = Path(target or ".")
+    if not path.is_dir() and not (path.is_file() and path.suffix == ".ipynb"):
+        raise JobError(
+            f"`keraunos notebook` opens a folder or a notebook, a file that ends in .ipynb. Received: {target!r}, "
+            f"{'which is neither' if path.exists() else 'where there is nothing'}."
+        )
+    arguments = ["--ServerApp.ip=127.0.0.1"]
+    if port is not None:
+        # The port that was asked for, or an error: whoever asks has a reason.
+        arguments += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    if not browser:
+        arguments.append("--no-browser")
+    if allow_root:
+        arguments.append("--allow-root")
+    return [*arguments, str(path)]
+
+
+def lab_environment(given: Mapping[str, str], system_name: str, folder: Path) -> dict[str, str]:
+    """Where Jupyter and IPython are to keep their files, and what kernels are to know."""
+    found = given.get("JUPYTER_PATH")
+    return {
+        "IPYTHONDIR": str(folder / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        # Looked into first: a virtual environment's own description of a kernel comes before those in the data folder.
+        "JUPYTER_PATH": os.pathsep.join([str(folder / "kernel"), *([found] if found else [])]),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        SYSTEM_VARIABLE: system_name,
+    }
+
+
+def write_settings(folder: Path) -> None:
+    """Describe the kernel, and answer the question about news that JupyterLab asks everybody whom it does not know."""
+    kernel = {
+        "argv": [
+            sys.executable,
+            "-m",
+            "ipykernel_launcher",
+            f"--InteractiveShellApp.extra_extensions={EXTENSION}",
+            "-f",
+            "{connection_file}",
+        ],
+        "display_name": "Python 3 with Spark",
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+    _write_json(folder / "kernel" / "kernels" / "python3" / "kernel.json", kernel)
+    news = folder / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    _write_json(news, {"checkForUpdates": False, "fetchNews": "false"})
+
+
+def _write_json(path: Path, data: Mapping[str, object]) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(data, indent=1), encoding="utf-8")
+
+
+def _end_with_terminal() -> None:
+    """A terminal that is closed ends the server as Ctrl-C does, with its kernels and its folder."""
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    from jupyterlab.labapp import LabApp
+
+    try:
+        LabApp.launch_instance(list(arguments))
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
