@@ -4,17 +4,17 @@ from dataclasses import replace
 
 from keraunos.compat.paddle import config_parser as raw
 from keraunos.compat.paddle.config_parser import parse_config
+from keraunos.compat.paddle.language_state import current
 
 
-def model_of(*parts, settings=True):
-    """The network that some functions define one after another."""
+def model_of(*parts):
+    """The network that some functions define one after another; the last layer is its output."""
 
     def configs():
-        if settings:
-            raw.Settings(batch_size=4, algorithm="sgd")
+        raw.Settings(batch_size=4, algorithm="sgd")
         for part in parts:
             part()
-        raw.Outputs(list(_defined())[-1])
+        raw.Outputs(list(current("Outputs").layers)[-1])
 
     return parse_config(configs, "").model_config
 
@@ -52,9 +52,3 @@ def anonymous(model):
 def parameter_count(model):
     """How many numbers the network has."""
     return sum(parameter.size for parameter in model.parameters)
-
-
-def _defined():
-    from keraunos.compat.paddle.language_state import current
-
-    return current("Outputs").layers
