@@ -152,7 +152,7 @@ def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, L
 
 def pixels_of(options: Any) -> Pixels:
     """How images become numbers."""
-    return options or Pixels()
+    return Pixels.of(options or {})
 
 
 def _data(model: ModelConfig) -> list[LayerConfig]:
