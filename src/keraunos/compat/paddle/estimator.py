@@ -290,7 +290,8 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         layers = layers_of(config.model_config)
         ready, inputs = data_columns.readied(dataset, sources, layers)
         network = LoweredNetwork(config.model_config, sources.kinds, self.getSeed())
-        trainer = compiled(network, config, trainers, self._samples_per_pass(config, dataset))
+        samples = self._samples_per_pass(config, dataset)
+        trainer = compiled(network, config, trainers, samples)
         self._start(trainer, config)
         asked = {tensor.name for tensor in trainer.inputs}
         pixels = data_columns.pixels_of(self.getPixels())
@@ -304,7 +305,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
                 config.opt_config,
                 config.model_config.parameters,
                 trainers,
-                samples_per_pass=self._samples_per_pass(config, dataset),
+                samples_per_pass=samples,
             ),
             workers=trainers,
             servers=self.getPServerNum() or "driver",
@@ -326,7 +327,8 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         return data_columns.sources_of(model, columns, schema, self.getInputTypes())
 
     def _samples_per_pass(self, config: TrainerConfig, dataset: Any) -> int | None:
-        return int(dataset.count()) if needs_samples_per_pass(config.opt_config) else None
+        needed = needs_samples_per_pass(config.opt_config, config.model_config.parameters)
+        return int(dataset.count()) if needed else None
 
     def _start(self, trainer: Any, config: TrainerConfig) -> None:
         path = self.getInitModelPath() or config.init_model_path
