@@ -101,12 +101,13 @@ def arrays_of(case: Case, padding: int = 0, junk: float = 0.0) -> tuple[dict[str
     return {name: _in_32_bits(array) for name, array in arrays.items()}, [mask for _, mask in pairs]
 
 
-def rows_given(value: Value, part: str | None = None) -> list[np.ndarray]:
+def rows_given(value: Value) -> list[np.ndarray]:
     """What each row gets: its own steps, where it is a sequence."""
-    tensor = np.asarray(keras.ops.convert_to_numpy(value.tensor if part is None else value.parts[part]))
+    tensor = np.asarray(keras.ops.convert_to_numpy(value.tensor))
     if value.mask is None:
         return list(tensor)
-    return [row[mask] for row, mask in zip(tensor, keras.ops.convert_to_numpy(value.mask).astype(bool), strict=True)]
+    masks = np.asarray(keras.ops.convert_to_numpy(value.mask)).astype(bool)
+    return [row[mask] for row, mask in zip(tensor, masks, strict=True)]
 
 
 def expected_rows(case: Case, parameters: Mapping[str, np.ndarray] | None = None) -> list[np.ndarray]:
@@ -143,6 +144,25 @@ def with_gradients(
         total.backward()
         found = {name: torch.zeros_like(each) if each.grad is None else each.grad for name, each in tensors.items()}
     return beside, {name: np.asarray(keras.ops.convert_to_numpy(each)) for name, each in found.items()}
+
+
+def values(case: Case, part: str | None = None, padding: int = 0) -> list[np.ndarray]:
+    """The rows that a layer gives, or that a further output of it holds."""
+    arrays, masks = arrays_of(case, padding)
+    kept: list[Value] = []
+
+    def function(given: Mapping[str, Any]) -> tuple[Any, Any]:
+        value = called(case, given, masks)
+        kept.append(value)
+        return value.tensor if part is None else value.parts[part], value.mask
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        # One compilation is faster than one for each operation.
+        function = jax.jit(function)
+    tensor, mask = function(arrays)
+    return rows_given(kept[-1]._replace(tensor=tensor, mask=mask))
 
 
 def evaluated(

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tests.compat.paddle.lowering.layer_calls import (
-    arrays_of,
-    called,
-    differences,
-    evaluated,
-    expected_rows,
-    rows_given,
-)
+from tests.compat.paddle.lowering.layer_calls import differences, evaluated, expected_rows, values
 from tests.compat.paddle.lowering.sequence_cases import CASES
 
 SMOOTH = [name for name, case in CASES.items() if case.smooth]
@@ -26,7 +19,7 @@ NO_GRADIENT = {("crf", 2), ("rank-cost", 2), ("rank-cost", 3), ("expand", 1)}
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_what_the_reference_says(name):
     case = CASES[name]
-    found, expected = _tight(name)[0] if case.smooth else _values(case), expected_rows(case)
+    found, expected = _tight(name)[0] if case.smooth else values(case, padding=1), expected_rows(case)
     assert [row.shape for row in found] == [row.shape for row in expected]
     for row, wanted in zip(found, expected, strict=True):
         assert_allclose(row, wanted, rtol=2e-5, atol=2e-6)
@@ -73,7 +66,3 @@ def _tight(name):
 def _weights(case):
     random = np.random.default_rng(5)
     return [random.normal(size=row.shape) for row in expected_rows(case)]
-
-
-def _values(case):
-    return rows_given(called(case, *arrays_of(case, padding=1)))
