@@ -67,10 +67,25 @@ def pooled(images: Any, told: Settings) -> Any:
     ]
     how = {"strides": strides, "padding": "valid", "data_format": "channels_last"}
     if "max" in told["pool_type"]:
-        return ops.max_pool(padded(images, around, value=float("-inf")), sides, **how)
+        highest = _highest(padded(images, around, value=float("-inf")), sides, strides)
+        meets = _meets(images.shape[1:3], sides, strides, counts, paddings)
+        return highest if meets.all() else ops.where(ops.convert_to_tensor(meets), highest, ops.zeros_like(highest))
     means = ops.average_pool(padded(images, around), sides, **how)
     shares = _shares(images.shape[1:3], sides, strides, counts, paddings)
     return means if (shares == 1).all() else means * ops.convert_to_tensor(shares, dtype=means.dtype)
+
+
+def _highest(images: Any, sides: tuple[int, int], strides: tuple[int, int]) -> Any:
+    """The highest of every window.
+
+    Where windows overlap by whole strides, the highest of each stride's pixels is found once and not in every window
+    that has them: with windows of 32 and strides of 8 that is a sixteenth of the work, forwards and backwards.
+    """
+    how = {"padding": "valid", "data_format": "channels_last"}
+    if strides != sides and all(side % stride == 0 for side, stride in zip(sides, strides)) and max(strides) > 1:
+        images = ops.max_pool(images, strides, strides=strides, **how)
+        sides, strides = (sides[0] // strides[0], sides[1] // strides[1]), (1, 1)
+    return ops.max_pool(images, sides, strides=strides, **how)
 
 
 def _shares(
@@ -86,6 +101,21 @@ def _shares(
         starts = np.arange(count) * stride - padding
         covered.append(np.minimum(starts + side, image_side + padding) - starts)
     return (sides[0] * sides[1]) / (covered[0][:, None] * covered[1][None, :])[None, :, :, None]
+
+
+def _meets(
+    image_sides: tuple[int, int],
+    sides: tuple[int, int],
+    strides: tuple[int, int],
+    counts: tuple[int, int],
+    paddings: tuple[int, int],
+) -> Any:
+    """Which windows see the image; those of a pyramid may lie in the padding, and give 0."""
+    seen = []
+    for image_side, side, stride, count, padding in zip(image_sides, sides, strides, counts, paddings):
+        starts = np.arange(count) * stride - padding
+        seen.append((starts + side > 0) & (starts < image_side))
+    return (seen[0][:, None] & seen[1][None, :])[None, :, :, None]
 
 
 def _level(told: Settings, bins: int) -> Settings:
