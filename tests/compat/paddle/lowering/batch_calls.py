@@ -118,7 +118,7 @@ def called(case: BatchCase, arrays: Mapping[str, Any]) -> tuple[Value, Call]:
 
 
 def computed(case: BatchCase, weights: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """What the layer gives, and the gradients of its sum under weights, on the backend that Keras has."""
+    """What the layer gives, and the gradients of its sum under weights."""
     still = {name: each for name, each in case.arrays.items() if name not in case.moving()}
     moving = {name: each for name, each in case.arrays.items() if name in case.moving()}
 
@@ -126,28 +126,49 @@ def computed(case: BatchCase, weights: np.ndarray) -> tuple[np.ndarray, dict[str
         output = called(case, {**still, **arrays})[0].tensor
         return keras.ops.sum(keras.ops.cast(output, "float32") * weights.astype(np.float32)), output
 
+    return gradients(total, moving)
+
+
+def gradients(
+    function: Callable[[Mapping[str, Any]], tuple[Any, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """What else a function gives, and the gradients of its number, on the backend that Keras has."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
 
-        (_, output), found = jax.jit(jax.value_and_grad(total, has_aux=True))(moving)
+        (_, output), found = jax.jit(jax.value_and_grad(function, has_aux=True))(dict(arrays))
     elif backend == "tensorflow":
         import tensorflow as tf
 
-        variables = {name: tf.Variable(each) for name, each in moving.items()}
+        variables = {name: tf.Variable(each) for name, each in arrays.items()}
         with tf.GradientTape() as tape:
-            number, output = total({name: tf.convert_to_tensor(each) for name, each in variables.items()})
+            number, output = function({name: tf.convert_to_tensor(each) for name, each in variables.items()})
         found = tape.gradient(number, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        found = {name: tf.convert_to_tensor(each) for name, each in found.items()}
     else:
         import torch
 
-        tensors = {name: torch.tensor(each, requires_grad=True) for name, each in moving.items()}
-        number, output = total(tensors)
+        tensors = {name: torch.tensor(each, requires_grad=True) for name, each in arrays.items()}
+        number, output = function(tensors)
         if number.requires_grad:
             number.backward()
         found = {name: torch.zeros_like(each) if each.grad is None else each.grad for name, each in tensors.items()}
-        output = output.detach()
-    return np.asarray(output), {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}
+    as_array = keras.ops.convert_to_numpy
+    return as_array(output), {name: as_array(each) for name, each in found.items()}
+
+
+def differences(function: Callable[[], float], array: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """The gradient of what a function of the array gives, by moving each number a little; it is put back."""
+    found = np.zeros(array.shape)
+    for at in np.ndindex(array.shape):
+        kept = array[at]
+        array[at] = kept + step
+        up = function()
+        array[at] = kept - step
+        found[at] = (up - function()) / (2 * step)
+        array[at] = kept
+    return found
 
 
 def symbolic_shapes(case: BatchCase) -> list[tuple[int | None, ...]]:

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from keraunos.compat.paddle.lowering.call import layer_type
 from tests.compat.paddle.lowering import cost_cases, image_cases, mixed_cases, vector_cases
-from tests.compat.paddle.lowering.batch_calls import called, computed, symbolic_shapes
-from tests.compat.paddle.lowering.layer_calls import differences
+from tests.compat.paddle.lowering.batch_calls import called, computed, differences, symbolic_shapes
 
 CASES = [*vector_cases.CASES, *mixed_cases.CASES, *image_cases.CASES, *cost_cases.CASES]
 NAMED = {"ids": lambda case: case.name}
