@@ -122,9 +122,11 @@ def computed(case: BatchCase, weights: np.ndarray) -> tuple[np.ndarray, dict[str
     still = {name: each for name, each in case.arrays.items() if name not in case.moving()}
     moving = {name: each for name, each in case.arrays.items() if name in case.moving()}
 
+    own = keras.ops.convert_to_tensor(weights.astype(np.float32))
+
     def total(arrays: Mapping[str, Any]) -> tuple[Any, Any]:
         output = called(case, {**still, **arrays})[0].tensor
-        return keras.ops.sum(keras.ops.cast(output, "float32") * weights.astype(np.float32)), output
+        return keras.ops.sum(keras.ops.cast(output, "float32") * own), output
 
     return gradients(total, moving)
 

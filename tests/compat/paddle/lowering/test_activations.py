@@ -41,9 +41,8 @@ def test_values_and_gradients(name):
     points = points.copy()
     weights = np.random.default_rng(0).normal(size=points.shape)
     assert_allclose(_given(name, points), REFERENCES[name](points), rtol=1e-5, atol=1e-6)
-    found = _gradient(
-        lambda x: keras.ops.sum(activate(name, x) * weights.astype(np.float32)), points.astype(np.float32)
-    )
+    own = keras.ops.convert_to_tensor(weights.astype(np.float32))
+    found = _gradient(lambda x: keras.ops.sum(activate(name, x) * own), points.astype(np.float32))
     near = differences(lambda: float(np.sum(REFERENCES[name](points) * weights)), points)
     assert_allclose(found, near, rtol=1e-4, atol=1e-5)
 

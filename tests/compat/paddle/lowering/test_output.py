@@ -51,7 +51,7 @@ def test_errors_are_clipped_on_their_way_back_and_values_are_not(threshold):
                         error_clipping_threshold=threshold)  # fmt: skip
 
     def total(arrays):
-        return keras.ops.sum(given(layer, [arrays["x"]], training=True) * weights)
+        return keras.ops.sum(given(layer, [arrays["x"]], training=True) * keras.ops.convert_to_tensor(weights))
 
     assert_allclose(float(total({"x": keras.ops.convert_to_tensor(x)})), float((10 * x * weights).sum()), rtol=1e-6)
     expected = 10 * (np.clip(weights, -threshold, threshold) if threshold else weights)
