@@ -8,7 +8,7 @@ Prints images/s (medians of alternating repeats) and the ratio, the median of th
 
     read_images / plain Pillow loop    goal: at least 0.8
 
-    python benchmarks/images.py --images 1000 --repeats 7
+    python benchmarks/images.py --images 3000 --repeats 7
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _show(rates: dict[str, list[float]], options: argparse.Namespace) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--images", type=int, default=3000)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)

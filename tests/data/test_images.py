@@ -189,6 +189,7 @@ class TestCorruptFiles:
         ({"classes": ["ash", "ash"]}, "`classes` must be a list of different names"),
         ({"classes": ["ash"]}, "`classes` names.*'birch tree'"),
         ({"size": -1}, "`size`"),
+        ({"partitions": 0}, "`partitions`.*Received: 0"),
     ],
 )
 def test_wrong_options_are_refused_at_once(spark, folder, options, told):

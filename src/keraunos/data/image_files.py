@@ -80,8 +80,9 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
             # A JPEG can be decoded at a half, a quarter or an eighth, which saves most of the time.
             side = framing.resize or framing.size
             opened.draft(mode, (side, side))
-        image: Any = ImageOps.exif_transpose(opened)
-        image = _eight_bits(image)
+        # In place, so that an image that is upright already is not copied.
+        ImageOps.exif_transpose(opened, in_place=True)
+        image = _eight_bits(opened)
         if image.mode != mode:
             image = image.convert(mode)
         if framing.size is not None:

@@ -36,6 +36,10 @@ _ARROW_IMAGE = pa.struct(
     ]
 )
 _BATCH_BYTES = 16 << 20
+# Spark counts 4 MB for the opening of a file, and so cuts a folder into partitions of some thirty images. A task more
+# costs as much as ten images.
+_TASKS_A_CORE = 4
+_CUTS_A_TASK = 32
 
 
 def read_images(
@@ -76,8 +80,8 @@ def read_images(
         on_corrupt: what becomes of a file that cannot be decoded: `"skip"` leaves its row out, and the driver's log and
             `corrupt` say so; `"null"` keeps the row with a null as image; `"fail"` raises.
         corrupt: counts such files while rows are read.
-        partitions: how many partitions to decode in; the encoded files are shuffled evenly into them. `None`: as Spark
-            cuts the files, at least one for each of its cores where there are as many files.
+        partitions: how many partitions to decode in. `None`: some for each core where there are as many files, and
+            more where each would have more than about a thousand.
     """
     framing = Framing(size, crop, resize, channels, seed)
     if on_corrupt not in ON_CORRUPT:
@@ -90,8 +94,7 @@ def read_images(
     )
     found, names = labelled(spark, path, files, labels, classes)
     chosen = found.select(*(["path", "content"] if labels is None else ["path", "content", "label"]))
-    if partitions is not None:
-        chosen = chosen.repartition(partitions)
+    chosen = _cut(chosen, files.rdd.getNumPartitions(), partitions, spark.sparkContext.defaultParallelism)
     seen = corrupt or CorruptImages(spark)
     task = functools.partial(decode_batches, framing, on_corrupt, seen.accumulator)
     schema = f"image {IMAGE_SCHEMA}" + ("" if labels is None else ", label double")
@@ -177,6 +180,16 @@ def _decoded(content: Any, path: str, framing: Framing, on_corrupt: str, corrupt
             ) from error
         corrupt.add({path: reason})
         return None
+
+
+def _cut(files: Any, found: int, wanted: int | None, cores: int) -> Any:
+    """The files in as many partitions as wanted, or in as few as keep the cores busy; `found` are there already."""
+    if wanted is None:
+        return files.coalesce(max(1, _TASKS_A_CORE * cores, found // _CUTS_A_TASK))
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise DataError(f"`partitions` must be a whole number of at least 1, or None. Received: {wanted!r}.")
+    # Few of unequal sizes would come together in one; then it is worth a shuffle of the encoded files.
+    return files.coalesce(wanted) if found >= 4 * wanted or found == wanted else files.repartition(wanted)
 
 
 def _described(images: Any, framing: Framing, names: Sequence[str] | None) -> Any:
