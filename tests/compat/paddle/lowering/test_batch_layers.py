@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -52,3 +54,14 @@ def test_blocks_of_an_image_are_a_sequence_without_gaps():
 def test_what_chooses_gives_ids(kind):
     case = next(each for each in CASES if each.name == {"ids": "maxid", "bag": "maxid_beam"}[kind])
     assert called(case, case.arrays)[0].kind == kind
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "soft_binary", "multi_binary_bags", "cross_entropy_of_sequences"])
+def test_probabilities_of_nothing_and_of_all_cost_numbers(name):
+    case = next(each for each in CASES if each.name == name)
+    sure = (case.inputs[0].array > 0.5).astype(float)
+    case = replace(case, inputs=[replace(case.inputs[0], array=sure), *case.inputs[1:]])
+    found, gradients = computed(case, np.ones(len(sure)))
+    assert np.isfinite(found).all()
+    assert found.max() > 60
+    assert np.isfinite(gradients["in0"]).all()
