@@ -127,7 +127,7 @@ def ranker():
     _data("count", 6)
     Layer(name="part", type="subseq", inputs=["documents", "from", "count"])
     Layer(name="wanted", type="subseq", inputs=["relevance", "from", "count"])
-    Layer(name="score", type="mixed", size=1, bias=False, inputs=[FullMatrixProjection("part", initial_std=0.5)])
+    Layer(name="score", type="mixed", size=1, bias=False, inputs=[FullMatrixProjection("part", initial_std=0.0)])
     Layer(name="cost", type="lambda_cost", inputs=["score", "wanted"], NDCG_num=2)
 
 

@@ -98,13 +98,13 @@ def steps_taken(
         The states at the end; and what each was after each step, (rows, steps, width), zeros where there is no step.
     """
 
-    def taken(states: tuple[Any, ...], at: tuple[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        held, present = at
-        after = step(states, held)
+    def taken(states: tuple[Any, ...], at: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        after, present = step(states, at[:, :-1]), at[:, -1:] > 0
         new = tuple(ops.where(present, here, before) for here, before in zip(after, states, strict=True))
         # TensorFlow's scan wants what is collected to look like the states.
         return new, new
 
-    times = (ops.swapaxes(tensor, 0, 1), ops.swapaxes(mask, 0, 1)[..., None])
+    # The mask goes as one more column: TensorFlow's scan takes one tensor alone where the steps are not counted before.
+    times = ops.swapaxes(ops.concatenate([tensor, presence(mask, tensor)], axis=-1), 0, 1)
     at_end, after = ops.scan(taken, tuple(first), times, reverse=reverse)
     return at_end, [only_present(ops.swapaxes(each, 0, 1), mask) for each in after]
