@@ -10,7 +10,7 @@ from tests.docs.one_process import run_programs
 ROOT = Path(__file__).resolve().parents[2]
 # Those of TensorFlow 1.x change TensorFlow for their whole process.
 GROUPS = {
-    "keras": ["README.md", "docs/exchange.md", "docs/from_elephas.md", "docs/guide.md"],
+    "keras": ["README.md", "docs/exchange.md", "docs/from_elephas.md", "docs/from_paddle.md", "docs/guide.md"],
     "graphs": [
         "docs/from_analytics_zoo.md",
         "docs/from_sparkflow.md",
