@@ -21,7 +21,15 @@ from keraunos.errors import ColumnError, DataError, JobError
 
 def digits_config():
     batch = get_config_arg("batch", int, 16)
-    Settings(algorithm="sgd", learning_method="momentum", batch_size=batch, learning_rate=0.003)
+    Settings(
+        algorithm=get_config_arg("algorithm", str, "sgd"),
+        learning_method="momentum",
+        batch_size=batch,
+        learning_rate=0.003,
+        num_batches_per_send_parameter=get_config_arg("send", int, 1),
+        center_parameter_update_method=get_config_arg("center", str, "average"),
+        average_window=get_config_arg("window", float, 0),
+    )
     Inputs("label", "pixels")
     Outputs("cost")
     default_momentum(0.9)
@@ -130,6 +138,22 @@ def test_in_a_pipeline_that_is_saved_and_in_a_cross_validation(digits, tmp_path)
     metrics = search.fit(digits).avgMetrics
     assert metrics[1] > metrics[0]
     gc.collect()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "algorithm=async_sgd",
+        "send=3",
+        "algorithm=async_sgd,send=3",
+        "send=3,center=elastic_average",
+        "window=0.2",
+    ],
+)
+def test_every_way_to_share_parameters_learns(digits, settings):
+    estimator = Paddle(config=parse_config(digits_config, settings), featuresCol="image", numPasses=12, verbose=0)
+    model = estimator.setCluster(trainerNum=2).fit(digits)
+    assert accuracy(model.transform(digits)) > 0.85
 
 
 def two_inputs():
