@@ -115,7 +115,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--warm-up", type=int, default=4)
     return parser.parse_args()
 
 
