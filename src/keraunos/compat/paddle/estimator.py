@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import keras
 import numpy as np
 from pyspark.ml import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
@@ -14,9 +15,9 @@ from pyspark.sql import SparkSession
 from keraunos.compat.paddle import data_columns
 from keraunos.compat.paddle.data_columns import Sources
 from keraunos.compat.paddle.lowering.data_kinds import KINDS, DataKind
-from keraunos.compat.paddle.lowering.keras_layers import Reported, SummedCost
+from keraunos.compat.paddle.lowering.keras_layers import PaddleLayer, PaddleParameter, Reported, SummedCost
 from keraunos.compat.paddle.lowering.network import LoweredNetwork, lower
-from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, TrainerConfig
+from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, TrainerConfig, keras_name
 from keraunos.compat.paddle.parameter_files import load_parameters, save_parameters
 from keraunos.compat.paddle.updates.plan import needs_samples_per_pass, optimizer_of, plan_of
 from keraunos.errors import JobError, one_of
@@ -253,7 +254,8 @@ class PaddleModel(FittedModel, HasPaddleColumns):
         kinds = {name: DataKind(kind, image and tuple(image)) for name, (kind, image) in self._facts["kinds"].items()}
         layers = layers_of(model)
         ready, inputs = data_columns.readied(dataset, Sources(columns, kinds, {}), layers)
-        served = self.copy({self.featuresCol: inputs if len(inputs) > 1 else next(iter(inputs.values()))})
+        by_input = {keras_name(name): column for name, column in inputs.items()}
+        served = self.copy({self.featuresCol: by_input if len(by_input) > 1 else next(iter(by_input.values()))})
         added = super(PaddleModel, served)._transform(ready)
         return added.drop(*(name for name in ready.columns if name not in dataset.columns))
 
@@ -293,9 +295,13 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         samples = self._samples_per_pass(config, dataset)
         trainer = compiled(network, config, trainers, samples)
         self._start(trainer, config)
-        asked = {tensor.name for tensor in trainer.inputs}
+        asked = {id(tensor) for tensor in trainer.inputs}
         pixels = data_columns.pixels_of(self.getPixels())
-        slots = [slot for slot in data_columns.slots_of(sources, inputs, layers, pixels) if slot.name in asked]
+        slots = [
+            replace(slot, name=keras_name(str(slot.name)))
+            for slot in data_columns.slots_of(sources, inputs, layers, pixels)
+            if id(network.inputs[str(slot.name)]) in asked
+        ]
         target = next((slot for slot in reversed(slots) if slot.shape == ()), slots[-1])
         job = TrainingJob(
             model=self._source(trainer),
@@ -338,15 +344,11 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
             write_parameters(trainer, loaded)
 
     def _source(self, trainer: Any) -> ModelSource:
-        import keras
-
         from keraunos.learners.keras_archive import to_archive
 
         return ModelSource(to_archive(trainer), self.getBackend() or keras.config.backend(), keras.config.floatx())
 
     def _finished(self, result: TrainingResult, network: LoweredNetwork, trainer: Any) -> PaddleModel:
-        import keras
-
         from keraunos.learners.keras_archive import from_archive, to_archive
         from keraunos.learners.keras_variables import write_vector
 
@@ -357,7 +359,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         predictor = network.predictor()
         config = self.getConfig()
         costs = [config.model_config.layer(name).type for name in config.model_config.output_layer_names]
-        needed = {tensor.name for tensor in predictor.inputs}
+        needed = {id(tensor) for tensor in predictor.inputs}
         trained = Trained(
             archive=to_archive(predictor),
             history=result.history,
@@ -366,7 +368,11 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
             floatx=keras.config.floatx(),
             head={
                 "config": config.to_json(),
-                "kinds": {name: [kind.name, kind.image] for name, kind in network.kinds.items() if name in needed},
+                "kinds": {
+                    name: [kind.name, kind.image]
+                    for name, kind in network.kinds.items()
+                    if id(network.inputs[name]) in needed
+                },
                 "classifies": costs[0] in _CLASSIFYING,
             },
         )
@@ -413,16 +419,18 @@ def layers_of(model: ModelConfig) -> dict[str, LayerConfig]:
 
 def parameter_values(model: Any) -> dict[str, Any]:
     """The parameters of a lowered model by their Paddle names."""
-    return {variable.path.rpartition("/")[2]: np.asarray(variable.value) for variable in _parameters(model)}
+    return {name: np.array(keras.ops.convert_to_numpy(each.value)) for name, each in _parameters(model).items()}
 
 
 def write_parameters(model: Any, values: Mapping[str, Any]) -> None:
     """Set the parameters of a lowered model by their Paddle names."""
-    for variable in _parameters(model):
-        variable.assign(values[variable.path.rpartition("/")[2]])
+    for name, variable in _parameters(model).items():
+        variable.assign(values[name])
 
 
-def _parameters(model: Any) -> list[Any]:
-    import keras
-
-    return [each for each in model.weights if keras.backend.is_float_dtype(each.dtype)]
+def _parameters(model: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for layer in model.layers:
+        if isinstance(layer, PaddleLayer | PaddleParameter):
+            found |= layer.variables_by_parameter()
+    return found

@@ -167,6 +167,11 @@ class TrainerConfig:
                       "opt_config": OptimizationConfig(**data["opt_config"])})  # fmt: skip
 
 
+def keras_name(name: str) -> str:
+    """What a layer or a parameter is called in Keras: neither paths nor PyTorch take every character."""
+    return name.replace("/", "_").replace(".", "-")
+
+
 def layer_to_json(layer: LayerConfig) -> dict[str, Any]:
     """Plain data that `layer_from_json` reads back."""
     told: dict[str, Any] = json.loads(json.dumps(asdict(layer)))

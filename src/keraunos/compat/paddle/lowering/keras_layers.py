@@ -17,7 +17,7 @@ import keras
 
 from keraunos.compat.paddle.lowering.call import DENSE, IDS, Call, Value, layer_type
 from keraunos.compat.paddle.lowering.output import finished
-from keraunos.compat.paddle.model_config import ParameterConfig, layer_from_json, parameter_from_json
+from keraunos.compat.paddle.model_config import ParameterConfig, keras_name, layer_from_json, parameter_from_json
 
 PACKAGE = "keraunos.paddle"
 
@@ -55,10 +55,14 @@ class PaddleParameter(keras.layers.Layer):  # type: ignore[misc]  # Keras is unt
     def build(self, input_shape: Any) -> None:
         """Create the one variable."""
         self.value = self.add_weight(
-            name=self.parameter.name,
+            name=keras_name(self.parameter.name),
             shape=_shape(self.parameter),
             initializer=initializer_of(self.parameter, self._seed),
         )
+
+    def variables_by_parameter(self) -> dict[str, Any]:
+        """The variable by the parameter's name in Paddle."""
+        return {self.parameter.name: self.value}
 
     def call(self, inputs: Any) -> Any:
         """The parameter."""
@@ -100,7 +104,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         super().__init__(**kwargs)
         self._layer = dict(layer)
         self.layer = layer_from_json(layer)
-        self._parameters = [parameter_from_json(each) for each in parameters]
+        self._parameter_configs = [parameter_from_json(each) for each in parameters]
         self._given = list(given)
         self._arrivals = [(kind, bool(masked)) for kind, masked in arrivals]
         self._seed = seed
@@ -113,13 +117,17 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """Create the parameters; those that training moves without a gradient are static in Paddle's own words."""
         self._own = {
             each.name: self.add_weight(
-                name=each.name,
+                name=keras_name(each.name),
                 shape=_shape(each),
                 initializer=initializer_of(each, self._seed),
                 trainable=not each.is_static,
             )
-            for each in self._parameters
+            for each in self._parameter_configs
         }
+
+    def variables_by_parameter(self) -> dict[str, Any]:
+        """The variables by the parameters' names in Paddle."""
+        return dict(self._own)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """What the layer gives: a tensor, or a list of it, its mask and its further outputs."""
@@ -141,7 +149,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return {
             **super().get_config(),
             "layer": self._layer,
-            "parameters": [asdict(each) for each in self._parameters],
+            "parameters": [asdict(each) for each in self._parameter_configs],
             "given": self._given,
             "arrivals": self._arrivals,
             "seed": self._seed,

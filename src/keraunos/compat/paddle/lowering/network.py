@@ -25,7 +25,7 @@ from keraunos.compat.paddle.lowering.keras_layers import (
     Report,
     VectorSteps,
 )
-from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, layer_to_json
+from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, keras_name, layer_to_json
 from keraunos.errors import ModelError
 
 LENGTH = "_length"
@@ -134,7 +134,7 @@ class LoweredNetwork:
         return Flow(tensor, mask)
 
     def _input(self, name: str, shape: tuple[int | None, ...], dtype: str) -> Any:
-        self.inputs[name] = keras.Input(shape, dtype=dtype, name=_keras_name(name))
+        self.inputs[name] = keras.Input(shape, dtype=dtype, name=keras_name(name))
         return self.inputs[name]
 
     def _layer(self, layer: LayerConfig) -> Flow:
@@ -149,7 +149,7 @@ class LoweredNetwork:
             given=given,
             arrivals=[(flow.kind, flow.mask is not None) for flow in arriving],
             seed=self._seed,
-            name=_keras_name(layer.name),
+            name=keras_name(layer.name),
         )
         outputs = made([*flat, *(self._parameter(name, flat[0]) for name in given)])
         kind, masked, parts = made.gives
@@ -171,7 +171,7 @@ class LoweredNetwork:
     def _parameter(self, name: str, near: Any) -> Any:
         """A parameter that is a layer of its own; where it is first needed it is called on what is at hand."""
         if name not in self._shared:
-            layer = PaddleParameter(asdict(self.config.parameter(name)), seed=self._seed, name=_keras_name(name))
+            layer = PaddleParameter(asdict(self.config.parameter(name)), seed=self._seed, name=keras_name(name))
             self._shared[name] = layer(near)
         return self._shared[name]
 
@@ -191,12 +191,14 @@ def _apart(config: ModelConfig) -> set[str]:
     )
     moved = {each.parameter for layer in config.layers if layer.type in _MOVES_STATISTICS for each in layer.inputs[1:]}
     static = {parameter.name for parameter in config.parameters if parameter.is_static} - moved
-    return {name for name, count in uses.items() if count > 1} | static
+    shared = {name for name, count in uses.items() if count > 1}
+    if shared & moved:
+        raise ModelError(
+            f"The statistics of a batch_norm layer must be its own. Received: {min(shared & moved)!r}, which several "
+            "layers take. Leave the parameter_name of its second and third input out."
+        )
+    return shared | static
 
 
 # Layers whose static parameters are statistics that training moves.
 _MOVES_STATISTICS = frozenset({"batch_norm", "cudnn_batch_norm", "mkldnn_batch_norm"})
-
-
-def _keras_name(name: str) -> str:
-    return name.replace("/", "_")

@@ -97,14 +97,18 @@ def steps_taken(
     Returns:
         The states at the end; and what each was after each step, (rows, steps, width), zeros where there is no step.
     """
+    limit, move = lengths(mask)[:, None], -1 if reverse else 1
 
-    def taken(states: tuple[Any, ...], at: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        after, present = step(states, at[:, :-1]), at[:, -1:] > 0
-        new = tuple(ops.where(present, here, before) for here, before in zip(after, states, strict=True))
-        # TensorFlow's scan wants what is collected to look like the states.
-        return new, new
+    # The number of the step is a state as well: TensorFlow's scan takes no second tensor for the mask where the steps
+    # are not counted beforehand, and wants what is collected to look like the states.
+    def taken(states: tuple[Any, ...], held: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        at, before = states[0], states[1:]
+        after = step(before, held)
+        new = tuple(ops.where(at < limit, here, there) for here, there in zip(after, before, strict=True))
+        return (at + move, *new), (at, *new)
 
-    # The mask goes as one more column: TensorFlow's scan takes one tensor alone where the steps are not counted before.
-    times = ops.swapaxes(ops.concatenate([tensor, presence(mask, tensor)], axis=-1), 0, 1)
-    at_end, after = ops.scan(taken, tuple(first), times, reverse=reverse)
+    start = ops.zeros((1, 1), dtype="int32")
+    if reverse:
+        start = start + ops.shape(tensor)[1] - 1
+    (_, *at_end), (_, *after) = ops.scan(taken, (start, *first), ops.swapaxes(tensor, 0, 1), reverse=reverse)
     return at_end, [only_present(ops.swapaxes(each, 0, 1), mask) for each in after]

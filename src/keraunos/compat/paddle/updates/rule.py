@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.compat.paddle.model_config import OptimizationConfig
+from keraunos.compat.paddle.model_config import OptimizationConfig, keras_name
 from keraunos.compat.paddle.updates import formulas
 from keraunos.compat.paddle.updates.averaging import Average
 from keraunos.compat.paddle.updates.schedules import rate_at
@@ -201,8 +201,9 @@ def _runs(parameters: Mapping[str, Mapping[str, Any]], part: Slice) -> list[Run]
 
 def attributes_of(parameters: Mapping[str, Mapping[str, Any]], path: str) -> formulas.Attributes:
     """How the parameter that a variable of that path holds is trained: the path ends in the parameter's name."""
-    name = path.rpartition("/")[2]
-    if name not in parameters:
+    last = keras_name(path.rpartition("/")[2])
+    name = next((each for each in parameters if keras_name(each) == last), None)
+    if name is None:
         raise PlanError(
             "Every variable that is trained must be a parameter of the configuration. Expected one of: "
             f"{', '.join(parameters)}. Received: {path!r}. Train models that were made from the configuration only."
