@@ -34,16 +34,17 @@ NEED_TENSORFLOW = [
     "tuning/test_search.py",
     "worker/test_record_predictions.py",
 ]
-# torch's own has no Optuna either.
+# torch's own has neither Optuna nor Jupyter.
 NEED_OPTUNA = [
     "compat/elephas/test_hyper_draws.py",
     "compat/elephas/test_hyper_templates.py",
     "compat/elephas/test_hyperparam.py",
     "tuning/test_objective_search.py",
 ]
+NEED_JUPYTER = ["cli/test_notebook.py", "notebook"]
 collect_ignore = [
     path
-    for package, paths in (("tensorflow", NEED_TENSORFLOW), ("optuna", NEED_OPTUNA))
+    for package, paths in (("ipykernel", NEED_JUPYTER), ("optuna", NEED_OPTUNA), ("tensorflow", NEED_TENSORFLOW))
     if importlib.util.find_spec(package) is None
     for path in paths
 ]

@@ -19,6 +19,7 @@ GROUPS = {
     ],
 }
 DOCUMENTS = [document for group in GROUPS.values() for document in group]
+NOTEBOOKS = ["docs/notebook.md"]  # run cell by cell in tests/notebook
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,7 +46,7 @@ def test_the_snippets_run(group, tmp_path):
 
 def test_every_page_with_snippets_is_run():
     pages = [path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")) if FENCE.search(path.read_text())]
-    assert sorted(str(path.relative_to(ROOT)) for path in pages) == sorted(DOCUMENTS)
+    assert sorted(str(path.relative_to(ROOT)) for path in pages) == sorted(DOCUMENTS + NOTEBOOKS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -56,7 +57,7 @@ def test_a_snippet_keeps_its_line_numbers(document):
     assert all(line in ("", original) for line, original in zip(program, lines, strict=False))
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize("document", [*DOCUMENTS, *NOTEBOOKS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_links_lead_somewhere(document):
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):

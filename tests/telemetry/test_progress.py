@@ -116,3 +116,17 @@ def test_a_bar_starts_no_thread(wide):
 def test_an_unknown_verbosity_is_refused(verbose):
     with pytest.raises(JobError, match=r"`verbose` must be one of 'auto', '0', '1', '2'. Received"):
         Progress.open(1, 1, verbose)
+
+
+def test_auto_opens_what_was_put_in_its_place(monkeypatch):
+    opened = []
+
+    class Page(Progress):
+        def __init__(self, rows, epochs):
+            opened.append((rows, epochs))
+
+    monkeypatch.setattr(Progress, "automatic", Page)
+    assert isinstance(Progress.open(10, 2), Page)
+    assert opened == [(10, 2)]
+    assert not isinstance(Progress.open(10, 2, 2), Page)
+    assert not isinstance(Progress.open(10, 2, "auto", io.StringIO()), Page)

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from keraunos.compat.run_unchanged.spark_settings import SYSTEM_VARIABLE
 from keraunos.compat.run_unchanged.systems import system_named
@@ -65,7 +66,13 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
             f"`keraunos notebook` opens a folder or a notebook, a file that ends in .ipynb. Received: {target!r}, "
             f"{'which is neither' if path.exists() else 'where there is nothing'}."
         )
-    arguments = ["--ServerApp.ip=127.0.0.1"]
+    folder = path if path.is_dir() else path.parent
+    # Of what the server has to say, the address and what goes wrong.
+    arguments = ["--log-level=WARN", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder.resolve()}"]
+    # To look for language servers it would ask npm, which notes in the home folder that it was asked.
+    arguments.append("--LanguageServerManager.autodetect=False")
+    if folder != path:
+        arguments.append(f"--LabApp.default_url=/lab/tree/{quote(path.name)}")
     if port is not None:
         # The port that was asked for, or an error: whoever asks has a reason.
         arguments += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
@@ -73,7 +80,7 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
         arguments.append("--no-browser")
     if allow_root:
         arguments.append("--allow-root")
-    return [*arguments, str(path)]
+    return arguments
 
 
 def lab_environment(given: Mapping[str, str], system_name: str, folder: Path) -> dict[str, str]:
@@ -100,6 +107,8 @@ def write_settings(folder: Path) -> None:
             "-m",
             "ipykernel_launcher",
             f"--InteractiveShellApp.extra_extensions={EXTENSION}",
+            # What Spark's and the frameworks' native code logs is for the terminal; cells show what Python writes.
+            "--IPKernelApp.capture_fd_output=False",
             "-f",
             "{connection_file}",
         ],

@@ -63,8 +63,13 @@ def pyspark(line: str) -> None:
         )
 
 
-def accept_cell_magic(lines: list[str]) -> list[str]:
-    """A cell that begins with `%%pyspark`, made one that begins with `%pyspark`: run as it would be without."""
+def as_python(lines: list[str]) -> list[str]:
+    """A cell that begins with `%%pyspark`, made one that begins with `%pyspark`: run as it would be without.
+
+    A cell that is `sc` alone would be IPython's old magic of that name, for as long as nothing has made ours.
+    """
+    if [line.strip() for line in lines] == ["sc"]:
+        return ["(sc)\n"]
     return [_CELL_MAGIC.sub("", lines[0]), *lines[1:]] if lines else lines
 
 
@@ -80,7 +85,7 @@ class _Cells:
         aliases.install_on_driver(system)
         for name in _MAGICS:
             shell.register_magic_function(pyspark, "line", name)
-        shell.input_transformers_cleanup.append(accept_cell_magic)
+        shell.input_transformers_cleanup.append(as_python)
         shell.events.register("pre_run_cell", self._before_cell)
         if "IPKernelApp" in shell.config:
             Progress.automatic = LiveCurve
@@ -91,7 +96,7 @@ class _Cells:
     def close(self) -> None:
         for name in _MAGICS:
             self._shell.magics_manager.magics["line"].pop(name, None)
-        self._shell.input_transformers_cleanup.remove(accept_cell_magic)
+        self._shell.input_transformers_cleanup.remove(as_python)
         self._shell.events.unregister("pre_run_cell", self._before_cell)
         if Progress.automatic is LiveCurve:
             Progress.automatic = None

@@ -125,7 +125,9 @@ class _Frame:
 
     def y(self, value: float) -> float:
         inner = _HEIGHT - _TOP - _BOTTOM - 2 * _MARGIN
-        return _TOP + _MARGIN + inner * (1 - (value - self.low) / ((self.high - self.low) or 1.0))
+        # One value alone stands in the middle.
+        share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        return _TOP + _MARGIN + inner * (1 - share)
 
     def place(self, point: tuple[int, float]) -> tuple[float, float]:
         epoch, value = point
