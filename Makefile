@@ -56,7 +56,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	@$$(scripts/python.sh) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
-	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,tensorflow,tensorflow1]' --group dev
+	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,tensorflow,tensorflow1]' --group dev
 	@touch $@
 
 $(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
@@ -70,5 +70,5 @@ $(VENV_OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	@echo "Setting up $(VENV_OLDEST) (a few minutes the first time) ..."
 	@$$(scripts/python.sh) -m venv $(VENV_OLDEST)
 	@$(VENV_OLDEST)/bin/python $(PIP) -c constraints.txt pip
-	@$(VENV_OLDEST)/bin/python $(PIP) -c constraints-oldest.txt -e '.[hyperparam,jax]' --group dev
+	@$(VENV_OLDEST)/bin/python $(PIP) -c constraints-oldest.txt -e '.[hyperparam,jax,notebook]' --group dev
 	@touch $@

@@ -1,6 +1,6 @@
 """Prints the exact versions of everything the project needs in this environment, as a pip constraints file.
 
-.venv/bin/python scripts/constraints.py hyperparam jax tensorflow tensorflow1 > constraints.txt
+.venv/bin/python scripts/constraints.py hyperparam jax notebook tensorflow tensorflow1 > constraints.txt
 .venv-torch/bin/python scripts/constraints.py torch --without constraints.txt > constraints-torch.txt
 """
 
@@ -47,21 +47,21 @@ def _declared(extras: list[str]) -> list[str]:
 
 def _closure(requirements: list[str]) -> dict[str, str]:
     versions: dict[str, str] = {}
-    waiting = [Requirement(requirement) for requirement in requirements]
+    seen: set[tuple[str, ...]] = set()
+    waiting = [each for each in map(Requirement, requirements) if _applies(each, {""})]
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
         extras = requirement.extras or {""}
-        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+        if (name, *sorted(extras)) in seen or name == "setuptools":  # comes with the older Pythons, as they chose it
             continue
-        if name in versions or name == "setuptools":  # comes with the older Pythons, in the version they chose
-            continue
+        seen.add((name, *sorted(extras)))
         try:
             installed = distribution(name)
         except PackageNotFoundError:
             continue  # not needed on this platform, or only while the package is built
         versions[name] = Version(installed.version).public  # torch's "+cpu" names a build, not a version
-        waiting += [r for r in map(Requirement, installed.requires or []) if not r.marker or _applies(r, extras)]
+        waiting += [each for each in map(Requirement, installed.requires or []) if _applies(each, extras)]
     return versions
 
 
