@@ -4,8 +4,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from keraunos.notebook.live_curve import LiveCurve
-
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.telemetry.drawn_charts import SVG, charts_in, curves_in
 
 
 class Clock:
@@ -47,12 +46,20 @@ def test_the_curves_have_the_points_of_the_history(shown):
         for epoch, loss in enumerate(losses):
             curve.update(100 * (epoch + 1), epoch, {"loss": loss})
             curve.epoch_end(epoch, {"loss": loss})
-    (line,) = page_of(shown[-1]).findall(f".//{SVG}polyline")
-    heights = [float(pair.split(",")[1]) for pair in line.get("points").split()]
+    ((points,),) = curves_in(shown[-1]["data"]["text/html"]).values()
+    heights = [height for _, height in points]
     drops = [after - before for before, after in itertools.pairwise(heights)]
     assert drops == pytest.approx([drops[0], drops[0] / 2, drops[0] / 4], abs=0.2)
     assert status_of(shown[-1]).startswith("done · 4 epochs · ")
     assert "History of 4 epochs" in shown[-1]["data"]["text/plain"]
+
+
+def test_what_is_left_is_shown_also_where_no_svg_is_let_in(shown):
+    with LiveCurve(100, 1, Clock()) as curve:
+        curve.epoch_end(0, {"loss": 3.0})
+        assert "<svg" in shown[-1]["data"]["text/html"]
+    assert "<svg" not in shown[-1]["data"]["text/html"]
+    assert "<img" in shown[-1]["data"]["text/html"]
 
 
 def test_an_epoch_is_seen_before_it_is_over(shown):
@@ -66,7 +73,8 @@ def test_a_fit_that_ends_early_has_an_axis_of_the_epochs_it_had(shown):
     with LiveCurve(1000, 100, Clock()) as curve:
         curve.epoch_end(0, {"loss": 2.0})
         curve.epoch_end(1, {"loss": 1.0})
-    words = {text.text for text in page_of(shown[-1]).iter(f"{SVG}text")}
+    (chart,) = charts_in(shown[-1]["data"]["text/html"])
+    words = {text.text for text in chart.iter(f"{SVG}text")}
     assert "2" in words
     assert "100" not in words
 
@@ -92,4 +100,5 @@ def test_a_page_is_not_flooded(shown):
             curve.epoch_end(epoch, {"loss": 1.0})
         assert len(shown) == 1
     assert len(shown) == 2
-    assert "over 1000 epochs" in shown[-1]["data"]["text/html"]
+    (chart,) = charts_in(shown[-1]["data"]["text/html"])
+    assert chart.findtext(f"{SVG}title") == "loss over 1000 epochs"

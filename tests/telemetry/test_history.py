@@ -2,13 +2,13 @@ import json
 import math
 import sys
 from dataclasses import FrozenInstanceError
-from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keraunos.telemetry.history import History
+from tests.telemetry.drawn_charts import SVG, charts_in
 
 EPOCHS = [
     {"loss": 0.9, "accuracy": 0.5, "val_loss": 1.0},
@@ -78,17 +78,15 @@ def test_a_long_history_prints_its_ends():
 
 
 def test_html_draws_a_chart_a_metric_with_a_line_each_for_train_and_validation():
-    page = ET.fromstring(History(EPOCHS)._repr_html_())
-    svg = "{http://www.w3.org/2000/svg}"
-    charts = page.findall(f"{svg}svg")
-    assert [chart.findtext(f"{svg}title") for chart in charts] == ["loss over 2 epochs", "accuracy over 2 epochs"]
-    assert [len(chart.findall(f"{svg}polyline")) for chart in charts] == [2, 1]
+    charts = charts_in(History(EPOCHS)._repr_html_())
+    assert [chart.findtext(f"{SVG}title") for chart in charts] == ["loss over 2 epochs", "accuracy over 2 epochs"]
+    assert [len(chart.findall(f"{SVG}polyline")) for chart in charts] == [2, 1]
 
 
 def test_html_survives_odd_values_and_names():
     odd = History([{"<b>": math.nan}, {"<b>": math.inf}])
-    page = ET.fromstring(odd._repr_html_())
-    assert "<b>" in "".join(page.itertext())
+    (chart,) = charts_in(odd._repr_html_())
+    assert "<b>" in "".join(chart.itertext())
     assert History()._repr_html_() == "History of 0 epochs"
 
 

@@ -1,7 +1,7 @@
 """The metrics of a fit as curves that grow while it runs. Runs on the driver, in a notebook's kernel.
 
 One display, replaced in place: how far the fit is, and a chart for each metric. It is HTML without scripts, so that it
-needs no widgets and stays in the notebook as it was last.
+needs no widgets and stays in the notebook as it was last, also where that is opened again.
 """
 
 from __future__ import annotations
@@ -86,13 +86,14 @@ class LiveCurve(Progress):
     def _content(self) -> dict[str, str]:
         status = self._status()
         share = 1.0 if self._outcome == "done" else self._share()
-        planned = self._planned if not self._outcome else 0
+        over = bool(self._outcome)
+        curves = charts(self._epochs, self._so_far, 0 if over else self._planned, as_images=over)
         bar = (
             f'<div style="height:4px;max-width:612px;margin:4px 0 8px;border-radius:2px;background:{_TRACK}">'
             f'<div style="height:4px;width:{100 * share:.1f}%;border-radius:2px;background:{_FILL}"></div></div>'
         )
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes)
-        page = f"<div><div>{html.escape(status)}</div>{bar}{notes}{charts(self._epochs, self._so_far, planned)}</div>"
+        page = f"<div><div>{html.escape(status)}</div>{bar}{notes}{curves}</div>"
         return {"text/html": page, "text/plain": "\n".join([status, *self._notes, repr(History(self._epochs))])}
 
     def _status(self) -> str:

@@ -1,10 +1,11 @@
 """Metrics over epochs as small SVG pictures, which any notebook shows. Runs on the driver.
 
-Text and axes take the page's own colour, so that they can be read on light and on dark pages. There is no script in it.
+Their colours can be read on light and on dark pages. There is no script in them.
 """
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,9 @@ _WIDTH, _HEIGHT = 300, 184
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 12, 40, 34
 _MARGIN = 4
 _MOST_POINTS = 400
-_FAINT = 'fill="currentColor" fill-opacity="0.75" font-size="10"'
+# The grey that white and black differ from alike.
+_INK = "#767676"
+_SMALL = f'fill="{_INK}" font-size="10"'
 
 
 @dataclass(frozen=True)
@@ -55,17 +58,26 @@ class Line:
         return self.values[-1] if self.values else math.nan
 
 
-def charts(epochs: Sequence[Mapping[str, float]], so_far: Mapping[str, float] | None = None, planned: int = 0) -> str:
+def charts(
+    epochs: Sequence[Mapping[str, float]],
+    so_far: Mapping[str, float] | None = None,
+    planned: int = 0,
+    *,
+    as_images: bool = False,
+) -> str:
     """A chart for each metric, training and validation together, side by side as far as the page is wide.
 
     Args:
         epochs: the metrics of each epoch that is over.
         so_far: those of the epoch that is not.
         planned: how many epochs there will be; the axis is made for them.
+        as_images: whether each is an image to the page. Those stay where a page lets no SVG in, such as a notebook that
+            is opened again and not trusted; SVG in the page itself can be replaced often and does not flicker.
     """
     ongoing = so_far or {}
     names = dict.fromkeys(name.removeprefix(VALIDATION) for row in (*epochs, ongoing) for name in row)
-    drawn = "".join(chart(name, lines_of(name, epochs, ongoing), planned) for name in names)
+    found = [chart(name, lines_of(name, epochs, ongoing), planned) for name in names]
+    drawn = "".join([_image(name, svg) for name, svg in zip(names, found, strict=True)] if as_images else found)
     return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{drawn}</div>' if drawn else ""
 
 
@@ -93,7 +105,7 @@ def chart(name: str, lines: Sequence[Line], planned: int = 0) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
         f'viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" font-family="sans-serif">'
         f"<title>{html.escape(name)} over {count} epoch{'' if count == 1 else 's'}</title>"
-        f'<text x="{_LEFT}" y="14" fill="currentColor" font-size="12" font-weight="bold">{html.escape(name)}</text>'
+        f'<text x="{_LEFT}" y="14" fill="{_INK}" font-size="12" font-weight="bold">{html.escape(name)}</text>'
         f'<text y="30" font-size="11">{legend}</text>'
         f"{_axes(frame)}{curves}</svg>"
     )
@@ -104,6 +116,14 @@ def figure(value: float) -> str:
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.4f}"
     return f"{value:.2e}"
+
+
+def _image(name: str, svg: str) -> str:
+    source = base64.b64encode(svg.encode()).decode()
+    return (
+        f'<img src="data:image/svg+xml;base64,{source}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'style="margin:0" alt="{html.escape(name)} over the epochs"/>'
+    )
 
 
 @dataclass(frozen=True)
@@ -138,18 +158,18 @@ def _axes(frame: _Frame) -> str:
     floor = _HEIGHT - _BOTTOM
     numbers = [frame.low] if frame.low == frame.high else [frame.low, (frame.low + frame.high) / 2, frame.high]
     heights = "".join(
-        f'<path d="M{_LEFT} {frame.y(value):.1f}H{_WIDTH - _RIGHT}" stroke="currentColor" stroke-opacity="0.12"/>'
-        f'<text x="{_LEFT - 5}" y="{frame.y(value) + 3.5:.1f}" text-anchor="end" {_FAINT}>{figure(value)}</text>'
+        f'<path d="M{_LEFT} {frame.y(value):.1f}H{_WIDTH - _RIGHT}" stroke="{_INK}" stroke-opacity="0.25"/>'
+        f'<text x="{_LEFT - 5}" y="{frame.y(value) + 3.5:.1f}" text-anchor="end" {_SMALL}>{figure(value)}</text>'
         for value in numbers
     )
     epochs = "".join(
-        f'<text x="{frame.x(epoch):.1f}" y="{floor + 13}" text-anchor="middle" {_FAINT}>{epoch + 1}</text>'
+        f'<text x="{frame.x(epoch):.1f}" y="{floor + 13}" text-anchor="middle" {_SMALL}>{epoch + 1}</text>'
         for epoch in sorted({0, (frame.extent - 1) // 2, frame.extent - 1})
     )
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     return (
-        f'<path d="M{_LEFT} {_TOP}V{floor}H{_WIDTH - _RIGHT}" fill="none" stroke="currentColor" stroke-opacity="0.35"/>'
-        f'{heights}{epochs}<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle" {_FAINT}>epoch</text>'
+        f'<path d="M{_LEFT} {_TOP}V{floor}H{_WIDTH - _RIGHT}" fill="none" stroke="{_INK}" stroke-opacity="0.7"/>'
+        f'{heights}{epochs}<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle" {_SMALL}>epoch</text>'
     )
 
 

@@ -98,7 +98,7 @@ class History(Mapping[str, list[float]]):
         return "\n".join([title, *lines])
 
     def _repr_html_(self) -> str:
-        return charts(self.epochs) or html.escape(repr(self))
+        return charts(self.epochs, as_images=True) or html.escape(repr(self))
 
     def _rows(self) -> Iterator[tuple[int, list[float]]]:
         for number, row in enumerate(self.epochs, start=1):
