@@ -20,8 +20,12 @@ def check_classes(slot: Slot, block: Block, first_row: int) -> None:
         row = int(np.flatnonzero(wrong.reshape(len(labels), -1).any(axis=1))[0])
         example = labels[row][wrong[row]].flat[0] if labels.ndim > 1 else labels[row]
         raise DataError(
-            f"Column {slot.columns[0]!r} holds a label that is out of range for the loss: the model has "
+            f"Column {slot.columns[0]!r}{_use(slot)} holds a label that is out of range for the loss: the model has "
             f"{slot.classes} classes, so labels must be whole numbers from 0 to {slot.classes - 1}. Received: "
             f"{example.item()!r} in row {first_row + row}. Index the labels first (spark.ml's StringIndexer does), or "
             "give the model more outputs."
         )
+
+
+def _use(slot: Slot) -> str:
+    return "" if slot.name is None else f", which is for {slot.name!r},"

@@ -206,6 +206,9 @@ def test_sequences_of_any_length_are_read_as_they_are(spark):
     model = Paddle(config=parse_config(words_config, ""), featuresCol="words", numPasses=12, verbose=0).fit(frame)
     assert accuracy(model.transform(frame)) > 0.9
     assert model.transform(frame).columns == ["words", "label", "probability", "prediction"]
+    unknown = frame.withColumn("words", sf.array(sf.lit(3), sf.lit(12)))
+    with pytest.raises(DataError, match="data layer 'words' takes numbers from 0 to 11. Received: 12"):
+        Paddle(config=parse_config(words_config, ""), featuresCol="words").fit(unknown)
     # Rows are predicted alike, however long others beside them are.
     short = frame.where(sf.size("words") < 3)
     alone = {tuple(row.words): row.probability for row in model.transform(short).collect()}
@@ -232,7 +235,7 @@ def test_what_is_wrong_is_told_before_or_where_it_is_found(spark, digits):
     with pytest.raises(JobError, match="trainerNum.*at least 1"):
         paddle().setCluster(trainerNum=0)
     wrong = digits.withColumn("label", sf.lit(10.0))
-    with pytest.raises(DataError, match=r"label.*10"):
+    with pytest.raises(DataError, match=r"'label', which is for 'label',.*from 0 to 9. Received: 10"):
         paddle(numPasses=1).fit(wrong)
     narrow = spark.createDataFrame([(Vectors.dense([1.0, 2.0]), 1.0)] * 4, ["image", "label"]).repartition(1)
     with pytest.raises(DataError, match="64"):

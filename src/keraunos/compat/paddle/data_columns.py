@@ -37,7 +37,7 @@ class Sources:
     Attributes:
         columns: the column of each data layer.
         kinds: what each data layer takes.
-        classes: for a label that is the number of a class, how many there are.
+        classes: for a layer of ids or of class numbers, how many there are.
     """
 
     columns: Mapping[str, str]
@@ -98,25 +98,31 @@ def sources_of(
             kinds[name] = _kind_of(by_name[name], kinds[name], field)
         elif is_image(field.dataType):
             kinds[name] = replace(kinds[name], image=_image(by_name[name]))
-    return Sources(dict(columns), kinds, _classes(model))
+    return Sources(dict(columns), kinds, known_numbers(model))
+
+
+def known_numbers(model: ModelConfig) -> dict[str, int]:
+    """How many classes the labels of classifying costs may have, and how many rows the tables of ids have."""
+    found = {}
+    for layer in model.layers:
+        for each in layer.inputs:
+            told = each.settings.get("proj", {})
+            if told.get("type") == "table":
+                found[each.layer] = int(told["input_size"])
+        if layer.type in _CLASSES and len(layer.inputs) > 1:
+            found[layer.inputs[1].layer] = model.layer(layer.inputs[0].layer).size
+        elif layer.type in ("nce", "hsigmoid") and len(layer.inputs) > 1:
+            found[layer.inputs[-1].layer] = int(layer.attributes["num_classes"])
+    return found
 
 
 def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -> tuple[Any, dict[str, str]]:
     """The DataFrame with sequences brought to one length, and the column of each of the model's inputs."""
     inputs = dict(sources.columns)
-    varying = [name for name in sources.columns if _varies(sources.kinds[name])]
-    if not varying:
-        return dataset, inputs
-    sizes = [sf.max(sf.size(_quoted(sources.columns[name]))).alias(str(at)) for at, name in enumerate(varying)]
-    longest = dataset.agg(*sizes).head()
-    for at, name in enumerate(varying):
-        if longest[at] is None:
-            raise DataError(
-                f"The data layer {name!r} reads column {sources.columns[name]!r}, which has no sequences. Expected at "
-                "least one row. Received: none."
-            )
+    longest = _longest(dataset, sources)
+    for name, steps in longest.items():
         column, kind = sf.col(_quoted(sources.columns[name])), sources.kinds[name]
-        target, steps = _PADDED.format(name), max(1, int(longest[at]))
+        target = _PADDED.format(name)
         if kind.element == data_kinds.DENSE_VECTOR:
             dataset = dataset.withColumn(target + LENGTH, sf.size(column).cast("int"))
             inputs[name + LENGTH] = target + LENGTH
@@ -153,6 +159,35 @@ def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, L
 def pixels_of(options: Any) -> Pixels:
     """How images become numbers."""
     return Pixels.of(options or {})
+
+
+def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
+    """How many steps the longest sequence of each data layer has; ids that the network does not know raise."""
+    varying = [name for name in sources.columns if _varies(sources.kinds[name])]
+    asked = []
+    for name in varying:
+        column = sf.col(_quoted(sources.columns[name]))
+        known = sources.classes.get(name) if sources.kinds[name].element != data_kinds.DENSE_VECTOR else None
+        ends = (sf.array_min(column), sf.array_max(column)) if known else (sf.lit(0), sf.lit(0))
+        asked += [sf.max(sf.size(column)), sf.min(ends[0]), sf.max(ends[1])]
+    found = dataset.agg(*(each.alias(str(at)) for at, each in enumerate(asked))).head() if asked else ()
+    longest = {}
+    for at, name in enumerate(varying):
+        steps, least, most = found[3 * at : 3 * at + 3]
+        if steps is None:
+            raise DataError(
+                f"The data layer {name!r} reads column {sources.columns[name]!r}, which has no sequences. Expected at "
+                "least one row. Received: none."
+            )
+        known = sources.classes.get(name)
+        if known is not None and least is not None and not (least >= 0 and most < known):
+            wrong = most if most >= known else least
+            raise DataError(
+                f"The data layer {name!r} takes numbers from 0 to {known - 1}. Received: {wrong} in column "
+                f"{sources.columns[name]!r}. Number what it stands for from 0, or give the layer a larger size."
+            )
+        longest[name] = max(1, int(steps))
+    return longest
 
 
 def _data(model: ModelConfig) -> list[LayerConfig]:
@@ -197,17 +232,6 @@ def _image(layer: LayerConfig) -> tuple[int, int, int]:
         f"The data layer {layer.name!r} of size {layer.size} is no square image of 3 channels or 1. Give it height and "
         "width."
     )
-
-
-def _classes(model: ModelConfig) -> dict[str, int]:
-    """How many classes the labels of classifying costs may have."""
-    found = {}
-    for layer in model.layers:
-        if layer.type in _CLASSES and len(layer.inputs) > 1:
-            found[layer.inputs[1].layer] = model.layer(layer.inputs[0].layer).size
-        elif layer.type in ("nce", "hsigmoid") and len(layer.inputs) > 1:
-            found[layer.inputs[-1].layer] = int(layer.attributes["num_classes"])
-    return found
 
 
 def _padded_vectors(dataset: Any, column: Any, size: int, steps: int) -> Any:

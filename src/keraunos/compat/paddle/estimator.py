@@ -66,6 +66,12 @@ def _names(name: str, known: tuple[str, ...] | None = None) -> conversion.Conver
     return convert
 
 
+def _path(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise TypeError(f"`initModelPath` must be the path of a folder. Received: {value!r}.")
+
+
 class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
     """The columns that a configuration's data layers read."""
 
@@ -141,7 +147,7 @@ class HasTraining(Settings):
         "initModelPath",
         "A folder of Paddle's parameter files to start from, on any Hadoop file system; in place of what the "
         "configuration says in init_model_path.",
-        conversion.column_name("initModelPath"),
+        _path,
     )
     verbose = param(
         "verbose",
@@ -253,7 +259,9 @@ class PaddleModel(FittedModel, HasPaddleColumns):
         columns = data_columns.columns_of(model, names, given, alone, "featuresCol", dataset.schema)
         kinds = {name: DataKind(kind, image and tuple(image)) for name, (kind, image) in self._facts["kinds"].items()}
         layers = layers_of(model)
-        ready, inputs = data_columns.readied(dataset, Sources(columns, kinds, {}), layers)
+        ready, inputs = data_columns.readied(
+            dataset, Sources(columns, kinds, data_columns.known_numbers(model)), layers
+        )
         by_input = {keras_name(name): column for name, column in inputs.items()}
         served = self.copy({self.featuresCol: by_input if len(by_input) > 1 else next(iter(by_input.values()))})
         added = super(PaddleModel, served)._transform(ready)
