@@ -46,7 +46,7 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
     assert "usage: keraunos" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["run", "submit", "shell"])
+@pytest.mark.parametrize("command", ["notebook", "run", "shell", "submit"])
 def test_help_of_a_command_names_the_systems(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])

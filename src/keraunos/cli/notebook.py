@@ -68,7 +68,12 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
         )
     folder = path if path.is_dir() else path.parent
     # Of what the server has to say, the address and what goes wrong.
-    arguments = ["--log-level=WARN", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder.resolve()}"]
+    arguments = [
+        "--log-level=WARN",
+        "--LabApp.log_level=WARN",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.root_dir={folder.resolve()}",
+    ]
     # To look for language servers it would ask npm, which notes in the home folder that it was asked.
     arguments.append("--LanguageServerManager.autodetect=False")
     if folder != path:
