@@ -67,15 +67,15 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
             f"{'which is neither' if path.exists() else 'where there is nothing'}."
         )
     folder = path if path.is_dir() else path.parent
-    # Of what the server has to say, the address and what goes wrong.
     arguments = [
+        # Of what the server has to say, the address and what goes wrong.
         "--log-level=WARN",
         "--LabApp.log_level=WARN",
+        # To look for language servers it would ask npm, which notes in the home folder that it was asked.
+        "--LanguageServerManager.autodetect=False",
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={folder.resolve()}",
     ]
-    # To look for language servers it would ask npm, which notes in the home folder that it was asked.
-    arguments.append("--LanguageServerManager.autodetect=False")
     if folder != path:
         arguments.append(f"--LabApp.default_url=/lab/tree/{quote(path.name)}")
     if port is not None:
