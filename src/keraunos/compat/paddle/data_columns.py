@@ -143,7 +143,7 @@ def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, L
             continue
         kind = sources.kinds[name]
         if kind.image is not None:
-            slots.append(Slot(name, (column,), shape=kind.image, kind="image", pixels=replace(pixels, layout="HWC")))
+            slots.append(Slot(name, (column,), shape=kind.image, kind="image", pixels=pixels))
             continue
         shape: tuple[int | None, ...] = (layers[name].size,)
         if kind.element == data_kinds.INTEGER_VALUE:
@@ -157,8 +157,14 @@ def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, L
 
 
 def pixels_of(options: Any) -> Pixels:
-    """How images become numbers."""
-    return Pixels.of(options or {})
+    """How images become numbers; a network of Paddle's takes the channels apart by itself."""
+    pixels = Pixels.of(options or {})
+    if pixels.layout != "HWC":
+        raise ColumnError(
+            "`pixels` must leave the layout to Paddle's network, which keeps a channel after the other in any case. "
+            f"Received: layout={pixels.layout!r}. Leave it out."
+        )
+    return pixels
 
 
 def _longest(dataset: Any, sources: Sources) -> dict[str, int]:

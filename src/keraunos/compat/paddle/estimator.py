@@ -255,6 +255,7 @@ class PaddleModel(FittedModel, HasPaddleColumns):
     def _transform(self, dataset: Any) -> Any:
         model = self.config.model_config
         names = [name for name in data_columns.feature_layers(model) if name in self._facts["kinds"]]
+        data_columns.pixels_of(self.getPixels())
         given, alone = self._given_columns()
         columns = data_columns.columns_of(model, names, given, alone, "featuresCol", dataset.schema)
         kinds = {name: DataKind(kind, image and tuple(image)) for name, (kind, image) in self._facts["kinds"].items()}
