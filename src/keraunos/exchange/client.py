@@ -24,6 +24,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange.link import Link
 from keraunos.exchange.shared_memory import host_mark
+from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
 from keraunos.job.course import Leg
 from keraunos.parameters import Vector
@@ -145,10 +146,10 @@ class Client:
             self.control = Control(int(decided["lap"]), decided["learning_rate"], bool(decided["last"]))
         return start
 
-    def report(self, leg: Leg, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
+    def report(self, leg: Leg, round_: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
         """Tell the driver how far this rank is, and the metrics' state since the last report."""
         shapes, buffer = pack_arrays(metrics)
-        body = {"rows": rows, "epoch": leg.epoch, "lap": leg.index, "shapes": shapes}
+        body = {"rows": rows, "round": round_, "epoch": leg.epoch, "lap": leg.index, "shapes": shapes}
         self._link.send(Kind.REPORT, leg.number, body=body, payload=buffer)
 
     def report_losses(self, first_step: int, losses: npt.NDArray[np.float64]) -> None:
@@ -194,8 +195,23 @@ class Client:
 
     def send_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]], target: int | None = None) -> None:
         """Leave weights and optimizer state, as they are before a round, with the driver: this rank's or another's."""
+        self._send_arrays(round_, arrays, {"for": self.rank if target is None else target})
+
+    def save(self, round_: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Give the driver weights and optimizer state, as they are before a round, to write down."""
+        self._send_arrays(round_, arrays, {"for": self.rank, "save": True})
+
+    def save_slice(self, round_: int, kept: Kept) -> None:
+        """Give the driver what a slice is before a round, to write down."""
+        self._send_arrays(round_, kept.arrays, {"for": self.rank, "save": True, "slice": kept.to_json()})
+
+    def miss(self, round_: int) -> None:
+        """Tell the driver that the round before which to save was over when it was announced."""
+        self._link.send(Kind.MISSED, round_)
+
+    def _send_arrays(self, round_: int, arrays: Sequence[npt.NDArray[Any]], facts: Mapping[str, Any]) -> None:
         described, buffer = pack_typed(arrays)
-        body = {"for": self.rank if target is None else target, "size": buffer.size, "arrays": described}
+        body = {**facts, "size": buffer.size, "arrays": described}
         for start, stop in chunks(buffer.size, 1):
             last = {**body, "complete": stop == buffer.size}
             self._link.send(Kind.STATE, round_, start, last, buffer[start:stop])
@@ -212,9 +228,9 @@ class Client:
         """Tell the other slices this one's part of a round's squared norm."""
         self._link.send(Kind.NORM, round_, body={"value": value})
 
-    def done(self, *, wait: bool) -> None:
+    def done(self, *, wait: bool, body: Mapping[str, Any] | None = None) -> None:
         """Say that this rank has trained to the end, and with `wait` wait until all have and the result is home."""
-        self._link.send(Kind.DONE)
+        self._link.send(Kind.DONE, body=body)
         if wait:
             self.wait_until(lambda: self.released or None, "RELEASE")
 
@@ -224,9 +240,9 @@ class Client:
         with contextlib.suppress(Stopped):
             self._wait(Kind.STOP)
 
-    def bye(self) -> None:
+    def bye(self, body: Mapping[str, Any] | None = None) -> None:
         """Leave the job in good order."""
-        self._link.send(Kind.BYE)
+        self._link.send(Kind.BYE, body=body)
 
     def wait_until(self, condition: Callable[[], Found | None], what: str) -> Found:
         """Attend to everything until `condition` gives something."""

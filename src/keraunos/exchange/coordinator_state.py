@@ -16,8 +16,17 @@ import numpy as np
 
 from keraunos.batch import BatchSpec
 from keraunos.exchange.sharding import Slice, cut
-from keraunos.exchange.slice_state import MOST_PARTS
-from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, WireError, unpack_arrays
+from keraunos.exchange.slice_state import MOST_PARTS, Kept
+from keraunos.exchange.wire import (
+    CHUNK_BYTES,
+    SUPERSEDED,
+    Kind,
+    Message,
+    WireError,
+    pack_typed,
+    unpack_arrays,
+    unpack_typed,
+)
 from keraunos.parameters import Layout, Vector
 
 # Servers that are tasks of their own have ranks from here on.
@@ -52,6 +61,26 @@ class Held:
     round: int
     arrays: list[Any]
     buffer: bytearray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands that was begun by an earlier fit and is to go on.
+
+    Attributes:
+        states: each rank's weights and optimizer state, and the round before which it had them.
+        slices: what each slice was, in their order.
+        laps_done: how many laps each rank has ended.
+        steps_traced: how many steps' losses each rank has told.
+        decided: what the driver decided after the last lap.
+    """
+
+    states: Mapping[int, tuple[int, Sequence[Any]]]
+    slices: Sequence[Kept]
+    laps_done: Mapping[int, int]
+    steps_traced: Mapping[int, int]
+    decided: dict[str, Any] | None
 
 
 Action = Send | Event
@@ -121,7 +150,23 @@ class CoordinatorState:
         self._rows: dict[int, dict[str, Any]] = {}
         self._norms: dict[int, dict[int, float]] = {}
         self._held: dict[int, Held] = {}
-        self._arriving: dict[tuple[int, int], bytearray] = {}
+        self._held_slices: list[Held] = []
+        self._resumed = False
+        self._arriving: dict[tuple[int, int, bool], bytearray] = {}
+
+    def go_on_from(self, standing: Standing) -> None:
+        """Let everyone continue where the training stands, as if they had been lost there."""
+        self._resumed = True
+        packed: dict[int, Held] = {}
+        for rank, (round_, arrays) in standing.states.items():
+            # Where all ranks have the same, they share it here, too.
+            if id(arrays) not in packed:
+                packed[id(arrays)] = _packed(round_, arrays)
+            self._held[rank] = packed[id(arrays)]
+        self._held_slices = [_packed(0, kept.arrays, kept.to_json()) for kept in standing.slices]
+        self.laps_done = dict(standing.laps_done)
+        self.steps_traced = dict(standing.steps_traced)
+        self.decided = standing.decided
 
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise."""
@@ -154,6 +199,7 @@ class CoordinatorState:
             "again": member.returning,
             "laps_done": self.laps_done.get(rank, 0),
             "decided": self.decided,
+            "kept": self._kept_slice(rank),
         }
 
     def start(self, common: dict[str, Any] | None = None, bells: dict[str, Any] | None = None) -> list[Action]:
@@ -175,6 +221,10 @@ class CoordinatorState:
         self.decided = {"lap": lap, "learning_rate": learning_rate, "last": last}
         return self._to_all(Message(Kind.GO, round=lap, body=self.decided))
 
+    def save(self, round_: int) -> list[Action]:
+        """Have everyone save what they have before a round that is still to come, or, with 0, hosts what they have."""
+        return self._to_all(Message(Kind.SAVE, round=round_))
+
     def release(self) -> list[Action]:
         """Training is over: hosts of slices may end."""
         return self._to_all(Message(Kind.RELEASE))
@@ -193,6 +243,14 @@ class CoordinatorState:
         """A sign of life for everyone."""
         return self._to_all(Message(Kind.ALIVE))
 
+    def held(self) -> dict[int, tuple[int, list[Any]]]:
+        """Each rank's weights and optimizer state as they were left last, and the round before which they were."""
+        return {
+            rank: (each.round, unpack_typed(each.arrays, each.buffer))
+            for rank, each in list(self._held.items())
+            if rank < FIRST_SERVER
+        }
+
     def same_host(self, mark: str | None) -> bool:
         """Whether everyone who trains may share memory with the process of that mark."""
         return mark is not None and all(self.members[rank].mark == mark for rank in self._rows)
@@ -206,6 +264,7 @@ class CoordinatorState:
             Kind.LOSSES: self._losses,
             Kind.PARAMETERS: self._parameters,
             Kind.STATE: self._state,
+            Kind.MISSED: self._report,
             Kind.ASK: self._ask,
             Kind.NORM: self._norm,
             Kind.FAILED: self._leave,
@@ -232,7 +291,7 @@ class CoordinatorState:
         host = str(message.body["host"])
         if known is None or again:
             member = self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
-            member.returning = known is not None and known.started
+            member.returning = known.started if known is not None else self._resumed and message.rank < FIRST_SERVER
         if self.stopped is not None:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
         sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
@@ -247,10 +306,27 @@ class CoordinatorState:
 
     def _fetch(self, message: Message) -> list[Action]:
         name = str(message.body["name"])
-        blob = memoryview(self._held[message.rank].buffer) if name == "state" else self.blobs[name]()
+        blob = self._blob(name, message.rank)
         payload = blob[message.offset : message.offset + CHUNK_BYTES]
         answer = Message(Kind.BLOB, message.rank, message.incarnation, offset=message.offset, payload=payload)
         return [Send(message.rank, answer)]
+
+    def _blob(self, name: str, rank: int) -> memoryview:
+        if name == "state":
+            return memoryview(self._held[rank].buffer)
+        if name == "slice":
+            return memoryview(self._held_slices[self._slice_index(rank)].buffer)
+        return self.blobs[name]()
+
+    def _slice_index(self, rank: int) -> int:
+        return [each.get("host_rank") for each in self.slices].index(rank)
+
+    def _kept_slice(self, rank: int) -> dict[str, Any] | None:
+        """What the host of a slice is told of what that was, to fetch it and go on from there."""
+        if not self._held_slices or rank not in self._hosts:
+            return None
+        held = self._held_slices[self._slice_index(rank)]
+        return {"size": len(held.buffer), "arrays": held.arrays, "facts": held.facts}
 
     def _ready(self, message: Message) -> list[Action]:
         member = self.members[message.rank]
@@ -338,22 +414,27 @@ class CoordinatorState:
         return [Event(message.kind, message.rank, dict(message.body), round=message.round)]
 
     def _state(self, message: Message) -> list[Action]:
-        """A rank's weights and optimizer state: its own to keep, or for one that asked."""
-        target, size = int(message.body["for"]), int(message.body["size"])
+        """A rank's weights and optimizer state: its own to keep, or for one that asked; or a slice, to write down."""
+        body = message.body
+        target, size = int(body["for"]), int(body["size"])
         if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
             return self._drop()
-        if (message.rank, target) not in self._arriving:
-            self._arriving[message.rank, target] = bytearray(size)
-        buffer = self._arriving[message.rank, target]
+        key = (message.rank, target, "slice" in body)
+        if message.offset == 0 or key not in self._arriving:
+            self._arriving[key] = bytearray(size)
+        buffer = self._arriving[key]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
         if len(buffer) != size or message.offset + len(piece) > size:
-            del self._arriving[message.rank, target]
+            del self._arriving[key]
             return self._drop()
         buffer[message.offset : message.offset + len(piece)] = piece
-        if not message.body.get("complete"):
+        if not body.get("complete"):
             return []
-        del self._arriving[message.rank, target]
-        self._held[target] = Held(message.round, list(message.body["arrays"]), buffer)
+        del self._arriving[key]
+        if body.get("save"):
+            facts = {"slice": body["slice"]} if "slice" in body else {}
+            return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
+        self._held[target] = Held(message.round, list(body["arrays"]), buffer)
         return [] if target == message.rank else self._hand_over(target)
 
     def _ask(self, message: Message) -> list[Action]:
@@ -365,7 +446,8 @@ class CoordinatorState:
         member = self.members[rank]
         wanted = member.wanted_round if round_ is None else round_
         others = [other for other in self._live() if other != rank]
-        if wanted is None or not others:
+        held = self._held.get(rank)
+        if wanted is None or not others or (held is not None and held.round == wanted):
             return self._hand_over(rank)
         member.wanted_round, member.asked_for = wanted, others[0]
         return [Send(others[0], Message(Kind.SNAPSHOT, round=wanted, body={"for": rank}))]
@@ -410,3 +492,8 @@ class CoordinatorState:
 def _connection(data: Any) -> dict[str, Any]:
     """What a host said of where its slice is, as far as workers need it."""
     return {"address": str(data["address"]), "credentials": dict(data["credentials"])}
+
+
+def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:
+    described, buffer = pack_typed(arrays)
+    return Held(round_, described, bytearray(buffer), facts or {})

@@ -9,7 +9,8 @@ answered again and not applied again, an older incarnation is refused, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,7 @@ from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.wire import Kind, Message, WireError, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.saving import SavePoints
 from keraunos.parameters import Vector
 
 MOST_PARTS = 64
@@ -53,7 +55,47 @@ class PartialNorm:
     value: float
 
 
-Action = Reply | Offer | PartialNorm
+@dataclass(frozen=True)
+class Kept:
+    """All that a slice needs to go on from here, as copies.
+
+    Attributes:
+        rounds: where each rank stands: the round that it contributes to next.
+        contributed: how many rows of each rank have been applied.
+        applied: how many contributions have been.
+        arrays: the parameters, empty where the rule keeps none, and then what the rule remembers.
+    """
+
+    rounds: dict[int, int]
+    contributed: dict[int, int]
+    applied: int
+    arrays: list[Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain data."""
+        return {
+            "rounds": list(self.rounds.items()),
+            "contributed": list(self.contributed.items()),
+            "applied": self.applied,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], arrays: list[Any]) -> Kept:
+        """What `to_json` described, with its arrays."""
+        rounds, contributed = (
+            {int(rank): int(count) for rank, count in data[name]} for name in ("rounds", "contributed")
+        )
+        return cls(rounds, contributed, int(data["applied"]), arrays)
+
+
+@dataclass(frozen=True)
+class Save:
+    """Keep what the slice is now, before this round of a synchronous plan."""
+
+    round: int
+
+
+Action = Reply | Offer | PartialNorm | Save
 
 
 @dataclass
@@ -114,6 +156,9 @@ class SliceState:
         self.ranks: frozenset[int] = frozenset()
         self.dropped = 0
         self.applied = 0
+        self.contributed: Counter[int] = Counter()
+        self.saves = SavePoints()
+        self._standing: dict[int, int] = {}
         self._closing: tuple[int, ...] = ()
         self._alone = alone
         self._buffer_of = buffer_of
@@ -130,6 +175,30 @@ class SliceState:
         if rank in self.members:
             self.members[rank].gone = True
         return self._progress()
+
+    @property
+    def open_round(self) -> int:
+        """The round of a synchronous plan that is open."""
+        return max((self.members[rank].round for rank in self.ranks if rank in self.members), default=0)
+
+    def keep(self) -> Kept:
+        """What this slice is now."""
+        rounds = self._standing | {rank: member.round for rank, member in self.members.items()}
+        parameters = self.parameters.copy() if self.rule.gives_parameters else self.parameters[:0].copy()
+        return Kept(rounds, dict(self.contributed), self.applied, [parameters, *self.rule.state()])
+
+    def go_on_from(self, kept: Kept) -> None:
+        """Be what was kept, before anybody has joined."""
+        self._standing = dict(kept.rounds)
+        self.contributed = Counter(kept.contributed)
+        self.applied = kept.applied
+        if not kept.arrays:
+            return
+        parameters, *rule = kept.arrays
+        if parameters.size:
+            self.parameters[:] = parameters
+        if rule:
+            self.rule.restore(rule)
 
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`."""
@@ -149,7 +218,7 @@ class SliceState:
 
     def total_norm(self, round_: int, value: float) -> list[Action]:
         """The squared norm over all slices for the round that is closing."""
-        if not self._closing or round_ != self._open_round():
+        if not self._closing or round_ != self.open_round:
             return []
         return self._close(value)
 
@@ -166,7 +235,8 @@ class SliceState:
         known = self.members.get(message.rank)
         actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
         if known is None:
-            known = self.members[message.rank] = Member(message.incarnation, mark, parts)
+            round_ = self._standing.get(message.rank, 0)
+            known = self.members[message.rank] = Member(message.incarnation, mark, parts, round_)
             known.read_at = self.applied
         elif message.incarnation == known.incarnation:
             # Said twice: what has arrived stays where it is.
@@ -245,9 +315,11 @@ class SliceState:
         return self.remove(message.rank)
 
     def _answer_again(self, message: Message, member: Member) -> list[Action]:
-        if message.round != member.round - 1 or member.waiting:
+        """Answer what was applied before; a slice that was kept later than another one is ahead by some rounds."""
+        if member.waiting or (self.plan.synchronous and message.round != member.round - 1):
             return self._drop()
-        return [self._answer(message.rank, member)]
+        answer = self._answer(message.rank, member)
+        return [replace(answer, message=replace(answer.message, round=message.round))]
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
@@ -255,9 +327,6 @@ class SliceState:
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()
-
-    def _open_round(self) -> int:
-        return max((self.members[rank].round for rank in self.ranks if rank in self.members), default=0)
 
     def _close_if_complete(self) -> list[Action]:
         members = [self.members.get(rank) for rank in self.ranks]
@@ -271,7 +340,7 @@ class SliceState:
         if self._alone:
             return self._close(norm)
         self._closing = tuple(sorted(self.ranks))
-        return [PartialNorm(self._open_round(), norm)]
+        return [PartialNorm(self.open_round, norm)]
 
     def _contributions(self) -> list[Sent]:
         # One that leaves while its round is closing has its part in the norm, so it stays in what is applied.
@@ -285,19 +354,23 @@ class SliceState:
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
         self._closing = ()
         self.applied += len(sent)
+        for each in sent:
+            self.contributed[each.rank] += each.rows
         replies: list[Action] = []
         for rank in sorted(self.ranks):
             member = self.members[rank]
             member.forget()
             member.round += 1
             replies.append(self._answer(rank, member))
-        return replies
+        # Behind the answers: those that wait for them need not wait for this.
+        return [*replies, *([Save(self.open_round)] if self.saves.due(self.open_round) else [])]
 
     def _apply(self, rank: int, member: Member) -> list[Action]:
         if member.sent is not None:
             sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
+            self.contributed[rank] += sent.rows
         self.applied += 1
         member.forget()
         member.round += 1

@@ -10,7 +10,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,15 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
+from keraunos.checkpoints.store import CheckpointStore
+from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError, DataError, JobError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
+from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
 from keraunos.parameters import Vector
@@ -51,12 +55,20 @@ class TrainingResult:
     Attributes:
         history: the epochs and their metrics.
         parameters: the trained parameters as one vector, where the fit was this process's own.
+        contributed: how many rows of each rank the servers have applied, over the whole training.
     """
 
-    def __init__(self, archive: Callable[[], bytes], history: History, parameters: Vector | None = None) -> None:
+    def __init__(
+        self,
+        archive: Callable[[], bytes],
+        history: History,
+        parameters: Vector | None = None,
+        contributed: Mapping[int, int] | None = None,
+    ) -> None:
         self._archive = archive
         self.history = history
         self.parameters = parameters
+        self.contributed = dict(contributed or {})
 
     @cached_property
     def archive(self) -> bytes:
@@ -88,17 +100,39 @@ class Workers(Protocol):
         """What a user may do when workers do not come."""
 
 
+@dataclass(frozen=True)
+class Saving:
+    """Where a training is saved, and how often."""
+
+    store: CheckpointStore
+    every: SaveEvery
+
+
 class Fit:
-    """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
+    """The driver's side of one fit while it is open: a server, the hooks, and the model they see.
+
+    `finished` is the result of a training that an earlier fit has brought to its end: there is nothing to launch.
+    """
 
     def __init__(
-        self, job: TrainingJob, home: HomeModel, server: Server, hooks: Sequence[Hooks], verbose: int | str
+        self,
+        job: TrainingJob,
+        home: HomeModel,
+        server: Server,
+        hooks: Sequence[Hooks],
+        verbose: int | str,
+        *,
+        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
+        resumed: Resumed | None = None,
     ) -> None:
         self._job = job
         self._home = home
         self._server = server
         self._hooks = hooks
         self._verbose = verbose
+        self._saving = saving
+        self._resumed = resumed
+        self.finished: TrainingResult | None = None
 
     @classmethod
     @contextmanager
@@ -112,34 +146,70 @@ class Fit:
         hooks: Sequence[Hooks] = (),
         verbose: int | str = "auto",
         memory: RuleMemory | None = None,
+        saving: Saving | None = None,
     ) -> Iterator[Fit]:
-        """Read the model and refuse what it cannot do, start the server, let the hooks begin."""
+        """Read the model and refuse what it cannot do, start the server, let the hooks begin.
+
+        With `saving` the training goes on where it was saved last, and is saved as it goes.
+        """
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:
             home.learning_rate = job.schedule.learning_rate
+        resumed = None if saving is None else _found(saving.store, job, home)
         # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
         epochs = job.schedule.epochs if job.schedule.steps is None else None
-        asked = [*hooks, *([KerasCallbacks(callbacks, epochs=epochs)] if callbacks else [])]
-        with Server(
-            job.exchange,
-            job.workers,
-            home.layout,
-            home.read(),
-            servers=job.servers,
-            host=host,
-            ports=job.ports,
-            job=job.to_bytes(),
-            backend=job.model.backend,
-        ) as server:
+        called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
+        asked = [*hooks, *called]
+        with (
+            Server(
+                job.exchange,
+                job.workers,
+                home.layout,
+                home.read(),
+                servers=job.servers,
+                host=host,
+                ports=job.ports,
+                job=job.to_bytes(),
+                backend=job.model.backend,
+                standing=None if resumed is None or resumed.finished else resumed.standing(),
+            ) as server,
+            nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
+        ):
             if memory is not None:
                 _remember(server, memory)
-            for each in asked:
-                each.begin(home)
-            server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
-            yield cls(job, home, server, asked, verbose)
+            saved = None if saving is None or writer is None else (saving.every, writer)
+            opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
+            opened._begin()
+            yield opened
             if memory is not None and server.rule is not None:
                 memory.state = list(server.rule.state())
+
+    def _begin(self) -> None:
+        """Let the hooks begin, or go on; or have the result at once, where the training has ended."""
+        resumed = self._resumed
+        if resumed is not None and resumed.finished:
+            self._home.write(resumed.parameters)
+            self.finished = TrainingResult(
+                self._home.to_archive,
+                History(resumed.facts["history"]),
+                self._home.read(),
+                {int(rank): int(rows) for rank, rows in resumed.facts["contributed"]},
+            )
+            return
+        for each in self._hooks:
+            each.begin(self._home)
+        if resumed is not None:
+            if resumed.facts["learning_rate"] is not None:
+                self._home.learning_rate = resumed.facts["learning_rate"]
+            for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
+                each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
+        self._server.tell_at_start(
+            {
+                "learning_rate": self._home.learning_rate,
+                "traces_losses": bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
+            }
+        )
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -165,13 +235,41 @@ class Fit:
 
     def follow(self, workers: Workers) -> TrainingResult:
         """Follow the workers until the model is home; whatever ends this early tells them to stop."""
-        follower = _Follower(self._job, self._home, self._server, workers, self._hooks, verbose=self._verbose)
+        follower = _Follower(
+            self._job,
+            self._home,
+            self._server,
+            workers,
+            self._hooks,
+            verbose=self._verbose,
+            saving=self._saving,
+            resumed=self._resumed,
+        )
         try:
             history = follower.run()
         except BaseException as error:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
-        return TrainingResult(self._home.to_archive, history, self._home.read())
+        return TrainingResult(self._home.to_archive, history, self._home.read(), follower.contributed)
+
+
+def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
+    """The training as it was saved last, if it is this one; `None` where it is to begin."""
+    store.claim(identity_of(job, home), MAY_DIFFER)
+    checkpoint = store.latest()
+    if checkpoint is None:
+        return None
+    resumed = Resumed(checkpoint, job)
+    if resumed.finished and resumed.longer:
+        before = store.latest(before=checkpoint.number)
+        if before is None:
+            raise JobError(
+                f"The training in {store.path!r} has ended, and only its end is kept there, so that it cannot go on "
+                "for longer. Choose another checkpointDir, and begin with the trained model."
+            )
+        resumed = Resumed(before, job)
+    logger.info("The training in %s goes on from checkpoint %d.", store.path, resumed.number)
+    return resumed
 
 
 def _remember(server: Server, memory: RuleMemory) -> None:
@@ -196,6 +294,8 @@ class _Follower:
         hooks: Sequence[Hooks],
         *,
         verbose: int | str,
+        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
+        resumed: Resumed | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
@@ -217,6 +317,38 @@ class _Follower:
         self._last = False
         self._show_next = 0.0
         self._told_left_out = False
+        self._laps_done: dict[int, int] = {}
+        self._resumed = resumed
+        self.contributed: dict[int, int] = {}
+        self._decided: dict[str, Any] | None = None
+        number = 0
+        if resumed is not None:
+            number = resumed.number
+            self._go_on_from(resumed)
+        self._saver = None if saving is None else Saver(job, *saving, number, self._know, clock)
+
+    def _go_on_from(self, resumed: Resumed) -> None:
+        facts = resumed.facts
+        resumed.restore_book(self._book)
+        self._history = [dict(row) for row in History(facts["history"]).epochs]
+        self._laps_done = {int(rank): int(laps) for rank, laps in facts["laps_done"]}
+        self._rows_done = {int(rank): int(rows) for rank, rows in facts["rows_done"]}
+        self._decided = resumed.decided
+        self._last = bool(self._decided is not None and self._decided["last"])
+
+    def _know(self) -> Known:
+        """What is known now, to be saved."""
+        facts = {
+            "history": [dict(row) for row in self._history],
+            "learning_rate": self._home.learning_rate,
+            "decided": self._decided,
+            "laps_done": sorted(self._laps_done.items()),
+            "rows_done": sorted(self._rows_done.items()),
+            "steps_traced": sorted(self._server.state.steps_traced.items()),
+            "digests": [[rank, facts["digest"]] for rank, facts in sorted(self._ready.items())],
+            "contributed": sorted(self.contributed.items()),
+        }
+        return Known(facts, self._book.copy(), [each.keep() for each in self._hooks])
 
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
@@ -224,16 +356,26 @@ class _Follower:
             self._gather()
             self._progress = progress
             self._expect()
-            if self._job.needs_all_workers:
-                self._server.start(self._ready)
+            self._begin()
             while len(self._left | self._done) < self._job.workers:
                 self._handle(self._next())
             self._home.write(self._server.parameters(self._workers.check, last=True))
             self._server.release()
             self._see_off()
+        self.contributed = self._server.contributed() or self.contributed
         for each in self._hooks:
             each.end()
+        if self._saver is not None:
+            self._saver.finish(self._home.read(), self._know())
         return History(self._history)
+
+    def _begin(self) -> None:
+        """Let training begin where it begins for all at once."""
+        saves = None
+        if self._saver is not None and self._job.exchange.synchronous:
+            saves = self._saver.begin({rank: int(facts["rows"]) for rank, facts in self._ready.items()})
+        if self._job.needs_all_workers:
+            self._server.start(self._ready, saves)
 
     def _see_off(self) -> None:
         """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
@@ -321,6 +463,7 @@ class _Follower:
         """The next event; looks after the workers while there is none."""
         while True:
             try:
+                self._save_if_due()
                 return self._server.events.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 pass
@@ -345,6 +488,8 @@ class _Follower:
             Kind.REPORT: self._on_report,
             Kind.LOSSES: self._on_losses,
             Kind.LAP: self._on_lap,
+            Kind.STATE: self._on_state,
+            Kind.MISSED: self._on_missed,
             Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
@@ -389,6 +534,7 @@ class _Follower:
                 "stood. The DataFrame is not deterministic (a random function, an unordered limit, a changing source); "
                 "write it out, or checkpoint() it, before `fit`."
             )
+        self._check_rows_as_saved(event)
         spec = BatchSpec.from_json(event.body["spec"])
         if self._book.reader is None:
             self._book.reader = self._home.metric_states(spec)
@@ -404,9 +550,42 @@ class _Follower:
         self._expect()
         self._tell_left_out()
 
+    def _check_rows_as_saved(self, event: Event) -> None:
+        saved = dict(self._resumed.facts["digests"]) if self._resumed is not None else {}
+        if event.rank in saved and saved[event.rank] != event.body["digest"]:
+            raise DataError(
+                f"The rows of worker {event.rank} are not those that the training was saved with, so that it cannot go "
+                "on where it stood. Give `fit` the same rows in the same partitions (the DataFrame must be "
+                "deterministic), or choose another checkpointDir."
+            )
+
+    def _on_state(self, event: Event) -> None:
+        if self._saver is not None:
+            self._saver.on_state(event, self._server.saves, self._book)
+
+    def _on_missed(self, event: Event) -> None:
+        if self._saver is not None:
+            self._saver.on_missed(event.round)
+
+    def _save_if_due(self) -> None:
+        """Ask for a state to save, where it is time to."""
+        round_ = None if self._saver is None else self._saver.due()
+        if round_:
+            self._server.announce_save(round_)
+        elif round_ == 0:
+            self._save_slices()
+
+    def _save_slices(self) -> None:
+        """Ask slices that have no common rounds for what they are; what the driver knows is of a moment before."""
+        if self._saver is not None:
+            self._saver.gather(self._server.held())
+            self._server.save_slices()
+
     def _on_report(self, event: Event) -> None:
-        self._book.measure(event.body, event.arrays)
+        self._book.measure(event.rank, event.body, event.arrays)
         self._rows_done[event.rank] = int(event.body["rows"])
+        if self._saver is not None:
+            self._saver.on_report(event.rank, int(event.body["round"]))
         self._show()
 
     def _on_losses(self, event: Event) -> None:
@@ -417,15 +596,23 @@ class _Follower:
     def _on_lap(self, event: Event) -> None:
         split = int(event.body["split"])
         self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
+        self._laps_done[event.rank] = event.round + 1
         self._rows_done[event.rank] = int(event.body["rows"])
         self._close_laps()
 
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
+        self._count(event)
         self._close_laps()
+
+    def _count(self, event: Event) -> None:
+        """What the host of a slice says was contributed to it; all slices count alike."""
+        for rank, rows in event.body.get("contributed", ()):
+            self.contributed[int(rank)] = int(rows)
 
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
+        self._count(event)
         self._tell_left_out()
         self._close_laps()
 
@@ -446,7 +633,16 @@ class _Follower:
                 self._progress.update(sum(self._rows_done.values()), lap.epoch, lap.epoch_logs)
                 if lap.over or self._last:
                     self._progress.epoch_end(lap.epoch, lap.epoch_logs)
+            self._decided = {"lap": lap.number, "learning_rate": self._home.learning_rate, "last": self._last}
+            self._save_lap(lap)
             self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
+
+    def _save_lap(self, lap: ClosedLap) -> None:
+        if self._saver is None:
+            return
+        asks = self._saver.on_lap(lap.number + 1, ends_epoch=lap.over, epoch=lap.epoch, slices=self._server.saves)
+        if asks and not self._last:
+            self._save_slices()
 
     def _ask(self, closed: ClosedLap) -> bool:
         """Tell the hooks that a lap ended; whether it was the last."""

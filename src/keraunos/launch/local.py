@@ -20,10 +20,13 @@ from typing import IO, Any, Self
 
 import pyarrow as pa
 
+from keraunos.checkpoints.folder import LocalFolder
+from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import DataError, JobError, WorkerError
+from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.follow import Fit, Saving, TrainingResult
 from keraunos.launch.hooks import Hooks
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped
@@ -39,22 +42,30 @@ def fit(
     verbose: int | str = "auto",
     threads: int = 1,
     max_failures: int = 1,
+    checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
     """Train in one process a partition; each partition is an Arrow table with the job's columns.
 
     Custom objects must be importable by their module and name, because the processes start fresh. A process that is
-    lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it.
+    lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it. With
+    `checkpoints` the training is saved there as it goes, and goes on from there when this is called again.
     """
     if len(partitions) != job.workers:
         raise JobError(f"There must be one partition a worker. Received: {len(partitions)} for {job.workers} workers.")
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    with (
-        Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose) as opened,
-        WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
-    ):
-        return opened.follow(workers)
+    saving = None
+    if checkpoints is not None:
+        folder = LocalFolder(checkpoints.directory)
+        saving = Saving(CheckpointStore(folder, checkpoints.keep), checkpoints.every)
+    with Fit.open(
+        job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
+    ) as opened:
+        if opened.finished is not None:
+            return opened.finished
+        with WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers:
+            return opened.follow(workers)
 
 
 class WorkerProcesses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from keraunos.batch import Array, Arrays, Batch, BatchSpec
 from keraunos.errors import ModelError
 from keraunos.learners.keras_archive import arrange_targets, build, check_trainable
-from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed
+from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed, seed_variables
 from keraunos.learners.learner import Learner
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss, noting
 
@@ -38,6 +38,29 @@ class KerasLearner(Learner):
         reseed(self.model, seed=seed, rank=rank)
         self.model.reset_metrics()
         self._prepared()
+
+    def skip_random(self, example: Batch, steps: int, take: Callable[[Batch], object]) -> None:
+        """Leave out the random numbers that so many steps draw: every step draws as many as any other."""
+        before = self._seed_states()
+        if not before or not steps:
+            return
+        parameters, optimizer = self.read(), self.optimizer_state()
+        take(example)
+        drawn = [after[1:] - now[1:] for now, after in zip(before, self._seed_states(), strict=True)]
+        self._set_seed_states(
+            [np.concatenate([now[:1], now[1:] + each * steps]) for now, each in zip(before, drawn, strict=True)]
+        )
+        self.write(parameters)
+        self.restore_optimizer(optimizer)
+        self.take_metrics()
+
+    def _seed_states(self) -> list[npt.NDArray[Any]]:
+        """The states of the random-number generators: a seed, and a count of what was drawn."""
+        return [np.array(keras.ops.convert_to_numpy(each.value)) for each in seed_variables(self.model)]
+
+    def _set_seed_states(self, states: Sequence[npt.NDArray[Any]]) -> None:
+        for variable, state in zip(seed_variables(self.model), states, strict=True):
+            variable.assign(state)
 
     @abstractmethod
     def _prepared(self) -> None:

@@ -11,7 +11,7 @@ belong to the caller, except the values of a `Contribution`, which are good unti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,12 @@ class Learner(ABC):
     @abstractmethod
     def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
         """Build what needs to know the batches' shapes, and give this rank its own random numbers."""
+
+    def skip_random(self, example: Batch, steps: int, take: Callable[[Batch], object]) -> None:  # noqa: B027 - may be none
+        """Leave out the random numbers that so many steps draw, as if they had been taken; nothing else changes.
+
+        `take` is how the plan takes a step: `step` or `gradient`.
+        """
 
     @abstractmethod
     def read(self, out: Vector | None = None) -> Vector:

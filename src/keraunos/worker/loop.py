@@ -25,8 +25,9 @@ from keraunos.exchange.client import Client, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.wire import Kind, Message
 from keraunos.job.course import Course, Leg
+from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
@@ -139,11 +140,12 @@ def _train(
         hosted = None if host is None else _host(job, client, host, start, learner)
         bells = None if host is None else host.bells(start)
         with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted, bells=bells) as slices:
-            training = _Training(job, client, slices, shard, learner, start)
+            training = _Training(job, client, slices, shard, learner, start, example, _save_points(start, host))
             training.run()
             slices.leave()
             # Another rank that has to come back may need what this one has, or the slice that it hosts.
-            client.done(wait=host is not None or job.exchange.synchronous)
+            counted = {} if host is None else {"contributed": list(host.contributed.items())}
+            client.done(wait=host is not None or job.exchange.synchronous, body=counted)
 
 
 def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
@@ -175,6 +177,11 @@ def _host(
     return server
 
 
+def _save_points(start: Mapping[str, Any], host: SliceHost | None) -> SavePoints:
+    """Before which rounds to save; the slice that this worker hosts goes by the same."""
+    return SavePoints.from_json(start.get("saves")) if host is None else host.saves
+
+
 class _Training:
     """One rank's laps and rounds."""
 
@@ -186,6 +193,8 @@ class _Training:
         shard: Shard,
         learner: Learner,
         start: Mapping[str, Any],
+        example: Batch,
+        saves: SavePoints,
     ) -> None:
         self._schedule = job.schedule
         self._plan = job.exchange
@@ -194,10 +203,15 @@ class _Training:
         self._shard = shard
         self._learner = learner
         self._start = start
+        self._example = example
         rows = {int(rank): int(count) for rank, count in start["rows"].items()}
-        self._uploads = job.exchange.applies_on_workers and client.rank == min(rows)
+        self._first = client.rank == min(rows)
+        self._uploads = job.exchange.applies_on_workers and self._first
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
         self._course = Course.of(job, rows, client.rank)
+        self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
+        self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
+        self._saves = saves
         self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
         self._rows_done = 0
@@ -230,6 +244,11 @@ class _Training:
         if again:
             parameters = self._state.recover(parameters)
         self._rounds.begin(parameters)
+        if again:
+            self._skip(*self._course.place(self._state.round))
+        self._state.settle()
+        if self._plan.synchronous:
+            self._client.on(Kind.SAVE, self._announced)
         if self._plan.applies_on_workers:
             self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(self._rounds.weights()))
         laps, rounds = self._course.place(self._state.round)
@@ -237,12 +256,28 @@ class _Training:
             self._resume(laps, rounds)
         return laps, rounds
 
+    def _skip(self, laps: int, rounds: int) -> None:
+        """Count what this rank has done already, and leave out the random numbers of it."""
+        steps = self._course.steps_at(laps, rounds)
+        taken = self._course.rows(self._epoch_steps, 1, steps)
+        self._rows_done = self._course.rows(self._epoch_rows, self._batch_size, steps)
+        take = self._learner.gradient if self._plan.send == "gradients" else self._learner.step
+        self._learner.skip_random(self._example, taken, take)
+
+    def _announced(self, message: Message) -> None:
+        """Save before that round, unless this rank or the slice that it hosts may be there already."""
+        if message.round > self._state.round + 1:
+            self._saves.announce(message.round)
+        else:
+            self._client.miss(message.round)
+
     def _resume(self, laps: int, rounds: int) -> None:
         """Take up what was decided while this rank was away, and end the lap that it did not end."""
         logger.info("rank %d continues after %d laps and %d rounds", self._client.rank, laps, rounds)
         if self._start["laps_done"] < laps:
             # Lost after the last round of a lap and before its end; what it measured is lost with it.
-            self._ends_after(self._course.leg(laps - 1))
+            for number in range(self._start["laps_done"], laps):
+                self._ends_after(self._course.leg(number))
         elif laps and self._plan.synchronous:
             self._client.wait_for_go(laps - 1)
         if self._client.control is not None:
@@ -255,10 +290,14 @@ class _Training:
             portion = itertools.islice(batches, min(length, leg.stop - first))
             self._rows_done += self._rounds.run(self._state.round, portion)
             self._state.end_round()
-            if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
+            saves = self._saves.due(self._state.round)
+            if saves or time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
                 self._reported = time.monotonic()
                 self._report_losses(leg)
-                self._client.report(leg, self._rows_done, self._learner.take_metrics())
+                self._client.report(leg, self._state.round, self._rows_done, self._learner.take_metrics())
+            if saves:
+                # Behind the report: the driver then knows what this rank measured before the round.
+                self._state.save(whole=self._first or not self._state.others_have_it)
 
     def _ends_after(self, leg: Leg) -> bool:
         """Measure what a lap led to, report it, and hear whether it was the last."""
