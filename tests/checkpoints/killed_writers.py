@@ -1,11 +1,12 @@
 """Processes that write checkpoints until they are killed. A program of its own: it forks, and so must be small.
 
-`every <folder>` writes some checkpoints in a forked process, which kills itself at its first step; then in one that
-does so at its second, and so on, until one comes to its end. After each the parent looks at what is left. `forever
-<folder> <size>` writes and tells every step, until whoever reads that kills it.
+`every <folder> <kind>` writes some checkpoints in a forked process, which kills itself at its first step; then in one
+that does so at its second, and so on, until one comes to its end. After each the parent looks at what is left.
+`forever <folder> <size>` writes and tells every step, until whoever reads that kills it.
 """
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -52,6 +53,23 @@ class Stepping(LocalFolder):
             yield memoryview(buffer)[half:]
 
 
+class Copying(Stepping):
+    """A file system that copies a folder file by file, as object stores do; the manifest is no exception."""
+
+    def rename(self, name, new):
+        source, target = Path(self.path, name), Path(self.path, new)
+        if not source.is_dir():
+            super().rename(name, new)
+            return
+        target.mkdir()
+        for file in sorted(source.iterdir()):
+            self._stepping(shutil.copy, file, target)
+        self.delete(name)
+
+
+KINDS = {"stepping": Stepping, "copying": Copying}
+
+
 def checkpoint(number, size):
     vector = np.random.default_rng(number).normal(size=size)
     return Checkpoint(number, {"number": number}, {"parameters": [vector[::2], vector[1::2]], "rank-0": [vector[:3]]})
@@ -67,16 +85,16 @@ def check(found, size):
             np.testing.assert_array_equal(new, old)
 
 
-def every(folder):
+def every(folder, kind):
     at = 0
-    while written_until_killed(folder / str(at), at):
+    while written_until_killed(folder / str(at), at, kind):
         committed = int((folder / str(at) / "committed").read_text() or 0)
         look_after(folder / str(at) / "store", committed)
         at += 1
     print(at)
 
 
-def written_until_killed(folder, at):
+def written_until_killed(folder, at, kind):
     """Write in a forked process that kills itself at a step; whether it came to that."""
     folder.mkdir()
     told = folder / "committed"
@@ -89,7 +107,7 @@ def written_until_killed(folder, at):
             if next(steps, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        store = CheckpointStore(Stepping(folder / "store", step))
+        store = CheckpointStore(KINDS[kind](folder / "store", step))
         store.claim({"seed": 1})
         for number in range(1, LAST + 1):
             store.write(checkpoint(number, 10))
@@ -129,6 +147,6 @@ def forever(folder, size):
 
 if __name__ == "__main__":
     if sys.argv[1] == "every":
-        every(Path(sys.argv[2]))
+        every(Path(sys.argv[2]), sys.argv[3])
     else:
         forever(Path(sys.argv[2]), int(sys.argv[3]))

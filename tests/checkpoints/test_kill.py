@@ -15,8 +15,9 @@ def command(*arguments):
     return [sys.executable, "-m", "tests.checkpoints.killed_writers", *map(str, arguments)]
 
 
-def test_killed_at_every_step_of_writing(tmp_path):
-    done = subprocess.run(command("every", tmp_path), capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("kind", list(killed_writers.KINDS))
+def test_killed_at_every_step_of_writing(tmp_path, kind):
+    done = subprocess.run(command("every", tmp_path, kind), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     steps = int(done.stdout)
     assert steps > 60

@@ -1,6 +1,8 @@
+import errno
 import json
 import logging
 import math
+import shutil
 
 import ml_dtypes
 import numpy as np
@@ -199,6 +201,29 @@ def test_where_none_is_whole_each_is_told(tmp_path):
         "content does not agree with its checksum. Choose another checkpointDir, or remove this one, to train from the "
         "beginning."
     )
+
+
+def test_a_commit_that_was_interrupted_was_no_checkpoint(tmp_path_factory):
+    """As an object store may leave it: a part is there, and all that was written aside."""
+    tmp_path, other = tmp_path_factory.mktemp("store"), tmp_path_factory.mktemp("copies") / "store"
+    store = CheckpointStore(LocalFolder(tmp_path))
+    store.write(numbered(1))
+    whole = tmp_path / "checkpoint-000000000001"
+    shutil.copytree(whole, tmp_path / "_writing-checkpoint-000000000001-0a1b2c3d")
+    (whole / "parameters.bin").unlink()
+    assert store.latest() is None
+
+    class Full(LocalFolder):
+        def write(self, name, buffers):
+            raise OSError(errno.ENOSPC, "full")
+
+    shutil.copytree(tmp_path, other)
+    with pytest.raises(CheckpointError, match="full"):
+        CheckpointStore(Full(other)).write(numbered(5))
+    assert CheckpointStore(LocalFolder(other)).latest() is None
+    shutil.rmtree(tmp_path / "_writing-checkpoint-000000000001-0a1b2c3d")
+    with pytest.raises(CheckpointError, match="it has no 'parameters.bin'"):
+        store.latest()
 
 
 def test_the_newest_before_another(tmp_path):
