@@ -7,8 +7,8 @@
 
 A checkpoint is written aside and committed by a rename. Where a file system cannot rename a folder at once (object
 stores copy file by file), a reader may find a part of one; its manifest or a file that the manifest names is missing
-then, so that it is seen as incomplete and the one before is used. The same holds for one that is being deleted: the
-manifest goes first.
+then, so that it is seen as incomplete and the one before is used. What was written aside is still there then, which
+tells an interrupted commit from a checkpoint that lost something. One that is deleted loses its manifest first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MANIFEST_FILE = "manifest.json"
 
 _FORMAT = 1
 _COMMITTED = re.compile(r"checkpoint-(\d{12,})")
-_LEFTOVER = re.compile(r"_writing-(checkpoint-\d{12,}|job)-[0-9a-f]{8}")
+_LEFTOVER = re.compile(r"_writing-(?:checkpoint-(\d{12,})|job)-[0-9a-f]{8}")
 _PIECE = 16 << 20
 
 
@@ -122,7 +122,8 @@ class CheckpointStore:
         """The newest whole checkpoint, with a number below `before` where that is given; `None` where there is none.
 
         One that is not whole is skipped with a warning. If there are some and none is whole, a `CheckpointError` says
-        what is wrong with each. The arrays are writable and the caller's own.
+        what is wrong with each; one whose commit was interrupted never was one. The arrays are writable and the
+        caller's own.
         """
         reasons: dict[int, str] = {}
         # The directory is looked through again each time: a writer may have replaced what this reader had seen.
@@ -138,7 +139,7 @@ class CheckpointStore:
                 logger.warning(
                     "Checkpoint %d in %r is not whole and is skipped: %s.", number, self.path, reasons[number]
                 )
-        if reasons:
+        if reasons.keys() - self._interrupted():
             found = "; ".join(f"checkpoint {number}: {reason}" for number, reason in reasons.items())
             raise CheckpointError(
                 f"No checkpoint in {self.path!r} is whole. Expected at least one to continue from. Received: {found}. "
@@ -157,6 +158,11 @@ class CheckpointStore:
 
     def _numbers_in(self, names: Sequence[str]) -> list[int]:
         return sorted(int(match[1]) for name in names if (match := _COMMITTED.fullmatch(name)))
+
+    def _interrupted(self) -> set[int]:
+        """The numbers of checkpoints that were not committed when whoever wrote them died."""
+        matches = (_LEFTOVER.fullmatch(name) for name in self._folder.names())
+        return {int(match[1]) for match in matches if match is not None and match[1] is not None}
 
     def _note(self, identity: Mapping[str, Any]) -> None:
         self._folder.make()
@@ -239,6 +245,12 @@ class CheckpointStore:
             self._broken.discard(number)
 
     def _remove_leftovers(self) -> None:
+        """Remove what interrupted writes have left: first what is in the place of a checkpoint, then what tells so."""
+        for number in self._interrupted() & set(self.numbers()):
+            try:
+                self._read(number)
+            except (OSError, ValueError):
+                self._remove([number])
         for name in self._folder.names():
             if _LEFTOVER.fullmatch(name):
                 logger.info("%r in %r is what an interrupted write has left; it is removed.", name, self.path)

@@ -126,11 +126,13 @@ class CheckpointWriter:
     def _failed(self, checkpoint: Checkpoint, error: Exception) -> None:
         self.failures += 1
         self.last_error = error
-        cause = error.__cause__ if isinstance(error, CheckpointError) else error
+        ours = isinstance(error, CheckpointError)
+        cause = error.__cause__ if ours else error
         advice = _ADVICE.get(cause.errno or 0, _UNKNOWN) if isinstance(cause, OSError) else _UNKNOWN
+        text = f"{error}" if ours else f"Checkpoint {checkpoint.number} could not be written. Received: {error!r}."
         told = advice in self._told
         self._told.add(advice)
         logger.log(
             logging.DEBUG if told else logging.WARNING,
-            "%s Training goes on without checkpoint %d. %s", error, checkpoint.number, advice,
+            "%s Training goes on without it. %s", text, advice,
         )  # fmt: skip

@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 from keraunos.checkpoints.folder import Folder, LocalFolder, write_file
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_files import HadoopFolder
+
+_JVM_GONE = "Spark's JVM does not answer"
 
 # What a Java exception is called, or says, and what the same trouble is on a local disk. The first that fits.
 _ERRORS = (
@@ -30,6 +32,7 @@ _ERRORS = (
     ("Permission denied", errno.EACCES),
     ("QuotaExceeded", errno.EDQUOT),
     ("No space left", errno.ENOSPC),
+    (_JVM_GONE, errno.ENOTCONN),
     ("Connect", errno.ENOTCONN),
     ("UnknownHost", errno.ENOTCONN),
     ("SafeMode", errno.EROFS),
@@ -131,9 +134,10 @@ def _as_os_errors(path: str, name: str = "") -> Iterator[None]:
 
 def _said(error: Exception) -> str:
     """What a Java exception says, in one line, without Java's stack."""
-    java: Any = error.java_exception if isinstance(error, Py4JJavaError) else None
+    if isinstance(error, Py4JNetworkError):
+        return _JVM_GONE
     try:
-        text = str(error) if java is None else str(java.toString())
-    except Py4JError:
-        text = "the JVM does not answer"  # it ended in between
+        text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    except Py4JNetworkError:  # it ended in between
+        return _JVM_GONE
     return text.strip().partition("\n")[0] or type(error).__name__
