@@ -14,6 +14,7 @@ tells an interrupted commit from a checkpoint that lost something. One that is d
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 import secrets
@@ -91,6 +92,14 @@ class CheckpointStore:
                 f"The checkpoints in {self.path!r} are those of another job. Expected the same one. Received one that "
                 f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to begin anew."
             )
+
+    def note(self, name: str, content: Mapping[str, Any]) -> None:
+        """Put a small JSON file beside the checkpoints, or in place of the one that is there."""
+        try:
+            self._folder.delete(name)
+            self._folder.write(name, [json.dumps(content, indent=1).encode()])
+        except OSError as error:
+            raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint; it is whole in the directory when this returns, and not there when this raises.

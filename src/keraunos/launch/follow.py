@@ -31,6 +31,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.launch.program import PROGRAM_FILE, this_program
 from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
@@ -100,6 +101,10 @@ class Workers(Protocol):
         """What a user may do when workers do not come."""
 
 
+class PartLost(WorkerError):  # noqa: N818 - says what happened
+    """A process was lost, and with it a part of the parameters that no other has."""
+
+
 @dataclass(frozen=True)
 class Saving:
     """Where a training is saved, and how often."""
@@ -109,10 +114,7 @@ class Saving:
 
 
 class Fit:
-    """The driver's side of one fit while it is open: a server, the hooks, and the model they see.
-
-    `finished` is the result of a training that an earlier fit has brought to its end: there is nothing to launch.
-    """
+    """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
 
     def __init__(
         self,
@@ -132,7 +134,6 @@ class Fit:
         self._verbose = verbose
         self._saving = saving
         self._resumed = resumed
-        self.finished: TrainingResult | None = None
 
     @classmethod
     @contextmanager
@@ -172,7 +173,7 @@ class Fit:
                 ports=job.ports,
                 job=job.to_bytes(),
                 backend=job.model.backend,
-                standing=None if resumed is None or resumed.finished else resumed.standing(),
+                standing=None if resumed is None else resumed.standing(),
             ) as server,
             nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
         ):
@@ -186,17 +187,8 @@ class Fit:
                 memory.state = list(server.rule.state())
 
     def _begin(self) -> None:
-        """Let the hooks begin, or go on; or have the result at once, where the training has ended."""
+        """Let the hooks begin, or go on."""
         resumed = self._resumed
-        if resumed is not None and resumed.finished:
-            self._home.write(resumed.parameters)
-            self.finished = TrainingResult(
-                self._home.to_archive,
-                History(resumed.facts["history"]),
-                self._home.read(),
-                {int(rank): int(rows) for rank, rows in resumed.facts["contributed"]},
-            )
-            return
         for each in self._hooks:
             each.begin(self._home)
         if resumed is not None:
@@ -256,18 +248,11 @@ class Fit:
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
     """The training as it was saved last, if it is this one; `None` where it is to begin."""
     store.claim(identity_of(job, home), MAY_DIFFER)
+    store.note(PROGRAM_FILE, this_program())
     checkpoint = store.latest()
     if checkpoint is None:
         return None
     resumed = Resumed(checkpoint, job)
-    if resumed.finished and resumed.longer:
-        before = store.latest(before=checkpoint.number)
-        if before is None:
-            raise JobError(
-                f"The training in {store.path!r} has ended, and only its end is kept there, so that it cannot go on "
-                "for longer. Choose another checkpointDir, and begin with the trained model."
-            )
-        resumed = Resumed(before, job)
     logger.info("The training in %s goes on from checkpoint %d.", store.path, resumed.number)
     return resumed
 
@@ -365,8 +350,6 @@ class _Follower:
         self.contributed = self._server.contributed() or self.contributed
         for each in self._hooks:
             each.end()
-        if self._saver is not None:
-            self._saver.finish(self._home.read(), self._know())
         return History(self._history)
 
     def _begin(self) -> None:
@@ -519,9 +502,9 @@ class _Follower:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
         where = self._joined.get(event.rank, "a host")
         if self._job.servers == "workers" or event.rank >= FIRST_SERVER:
-            raise WorkerError(
+            raise PartLost(
                 f"Member {event.rank} on {where} was lost, and with it the part of the parameters that it held. Look "
-                "for the reason (memory, a lost executor) in the executor's log. With servers='driver' a fit continues."
+                "for the reason (memory, a lost executor) in the executor's log."
             )
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
 
@@ -641,7 +624,7 @@ class _Follower:
         if self._saver is None:
             return
         asks = self._saver.on_lap(lap.number + 1, ends_epoch=lap.over, epoch=lap.epoch, slices=self._server.saves)
-        if asks and not self._last:
+        if asks:
             self._save_slices()
 
     def _ask(self, closed: ClosedLap) -> bool:

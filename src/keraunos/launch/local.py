@@ -20,13 +20,12 @@ from typing import IO, Any, Self
 
 import pyarrow as pa
 
-from keraunos.checkpoints.folder import LocalFolder
-from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import DataError, JobError, WorkerError
 from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
+from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, Saving, TrainingResult
+from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.hooks import Hooks
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped
@@ -55,17 +54,18 @@ def fit(
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    saving = None
-    if checkpoints is not None:
-        folder = LocalFolder(checkpoints.directory)
-        saving = Saving(CheckpointStore(folder, checkpoints.keep), checkpoints.every)
-    with Fit.open(
-        job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
-    ) as opened:
-        if opened.finished is not None:
-            return opened.finished
-        with WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers:
-            return opened.follow(workers)
+    with saved(job, checkpoints) as saving:
+
+        def attempt() -> TrainingResult:
+            with (
+                Fit.open(
+                    job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
+                ) as opened,
+                WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
+            ):
+                return opened.follow(workers)
+
+        return until_whole(attempt)
 
 
 class WorkerProcesses:

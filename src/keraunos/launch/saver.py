@@ -23,7 +23,6 @@ from keraunos.job.saving import SaveEvery, SavePoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.lap_book import LapBook
 from keraunos.learners.home_model import HomeModel
-from keraunos.parameters import Vector
 
 logger = logging.getLogger(__name__)
 
@@ -155,10 +154,6 @@ class Saver:
         """The slices of a plan without common rounds are about to be asked; `states` is what ranks left last."""
         self._open[0] = _Gathered(self._know(), dict(states))
 
-    def finish(self, parameters: Vector, known: Known) -> None:
-        """The training has ended with these parameters."""
-        self._submit({"finished": True}, {"parameters": [parameters]}, known)
-
     def _ends_lap(self, round_: int) -> bool:
         return self._course is not None and self._course.place(round_)[1] == 0
 
@@ -172,7 +167,6 @@ class Saver:
             self._announced, self._ahead, self._saved_at = None, 1.0, self._clock()
         kept = [gathered.slices[rank] for rank in sorted(gathered.slices)]
         facts = {
-            "finished": False,
             "round": round_,
             "slices": [each.to_json() for each in kept],
             "ranks": [[rank, kept_at] for rank, (kept_at, _) in sorted(gathered.ranks.items())],
@@ -203,23 +197,17 @@ class Resumed:
     """A training as a checkpoint has it.
 
     Attributes:
-        finished: whether it had ended; it then has its parameters and its history, and nothing is left to do.
+        number: that of the checkpoint.
         facts: what the driver knew.
+        longer: whether there is more to do now than was asked for then.
     """
 
     def __init__(self, checkpoint: Checkpoint, job: TrainingJob) -> None:
         self.number = checkpoint.number
         self.facts = checkpoint.facts
-        self.finished = bool(checkpoint.facts["finished"])
         self._arrays = checkpoint.arrays
         schedule = job.schedule
         self.longer = (schedule.epochs, schedule.steps) != (checkpoint.facts["epochs"], checkpoint.facts["steps"])
-
-    @property
-    def parameters(self) -> Vector:
-        """What the training ended with."""
-        vector: Vector = self._arrays["parameters"][0]
-        return vector
 
     @property
     def decided(self) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.checkpoint_params import HasCheckpoints
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
@@ -256,7 +257,7 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasServing):
+class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasCheckpoints, HasServing):
     """Every Param that the estimators share."""
 
 
@@ -267,6 +268,9 @@ class TrainingOptions(TypedDict, total=False):
     backend: str | None
     batchSize: int
     callbacks: Sequence[Any] | None
+    checkpointDir: str | None
+    checkpointEvery: int | str
+    checkpointKeep: int
     classWeight: Mapping[int, float] | None
     compression: str | None
     customObjects: Mapping[str, Any] | None

@@ -252,6 +252,12 @@ def _check(estimator: Any, evaluator: Any, validation: Any, mode: str) -> None:
             "`evaluator` must be given for an estimator that cannot say its loss. Received: None, for "
             f"{type(estimator).__name__}. Give one of pyspark.ml.evaluation."
         )
+    directory = estimator.getCheckpointDir() if hasattr(estimator, "getCheckpointDir") else None
+    if directory is not None:
+        raise JobError(
+            "`checkpointDir` must be left out in a search: it holds one training, and a search is many. Received: "
+            f"{directory!r}. Use estimator.clear(estimator.checkpointDir)."
+        )
     if mode == "tasks" and not plannable:
         raise JobError(
             "mode='tasks' needs an estimator of Keraunos, which can be trained within one task. Received: "
