@@ -28,7 +28,7 @@ _SAVED_EVERY = SaveEvery(30.0, "seconds")
 def saved(
     job: TrainingJob, checkpoints: Checkpoints | None, folder_of: Callable[[str], Folder] = LocalFolder
 ) -> Iterator[Saving | None]:
-    """Where a training is saved: where the user wants it, or, where a part of it may be lost, for as long as it runs."""
+    """Where a training is saved: where the user wants it, or, where a part of it may be lost, while it runs."""
     if checkpoints is not None:
         yield Saving(CheckpointStore(folder_of(checkpoints.directory), checkpoints.keep), checkpoints.every)
     elif job.servers == "driver":
