@@ -420,7 +420,7 @@ class CoordinatorState:
         if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
             return self._drop()
         key = (message.rank, target, "slice" in body)
-        if message.offset == 0 or key not in self._arriving:
+        if key not in self._arriving:
             self._arriving[key] = bytearray(size)
         buffer = self._arriving[key]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
