@@ -23,6 +23,7 @@ from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
@@ -143,7 +144,7 @@ class Server:
         for the driver (and is not asked again when training is over, because it has sent them).
         """
         if self.plan.applies_on_workers:
-            if not last:
+            if not last or self.state.uploader_left_out:
                 self._coordinator.collect(COLLECT_SECONDS, check, self.state.ask_one_for_parameters)
             return self.state.uploaded
         if self._on_driver:
@@ -175,6 +176,30 @@ class Server:
     def go(self, lap: int, *, learning_rate: float | None, last: bool) -> None:
         """Tell the workers to go on after a lap, or that it was the last."""
         self._command(lambda: self.state.go(lap, learning_rate, last=last))
+
+    @property
+    def signs(self) -> dict[int, int]:
+        """How often each member was heard so far."""
+        return dict(self.state.signs)
+
+    def tally(self, rank: int) -> Tally | None:
+        """What a member last said of itself."""
+        return self.state.tally(rank)
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks that the slices here wait for; another thread may be changing that."""
+        return sorted({rank for each in self._slices for rank in each.state.missing})
+
+    def leave_out(self, rank: int) -> None:
+        """Go on without a rank, which is told so whenever it is heard again."""
+        for each in self._slices:
+            self._tell(each, lambda each=each: each.state.exclude(rank))  # type: ignore[misc]  # bound for each
+        self._command(lambda: self.state.leave_out(rank))
+
+    def probe(self) -> None:
+        """Ask every member where its threads are; the answers are events."""
+        self._command(self.state.probe)
 
     def release(self) -> None:
         """Let those who host slices end."""
