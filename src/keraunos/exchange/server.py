@@ -36,6 +36,8 @@ from keraunos.parameters import Layout, Vector
 COLLECT_SECONDS = 120.0
 # Threads that add into one vector under `hogwild`; more than a few only wait for memory.
 _HOGWILD_THREADS = 4
+# A server that does not obey by then has failed, and has said so.
+_OBEY_SECONDS = 10.0
 
 
 class Server:
@@ -192,9 +194,11 @@ class Server:
         return sorted({rank for each in self._slices for rank in each.state.missing})
 
     def leave_out(self, rank: int) -> None:
-        """Go on without a rank, which is told so whenever it is heard again."""
+        """Go on without a rank, which is told so whenever it is heard again; the slices here know it on return."""
         for each in self._slices:
-            self._tell(each, lambda each=each: each.state.exclude(rank))  # type: ignore[misc]  # bound for each
+            done = threading.Event()
+            self._tell(each, lambda each=each, done=done: _exclude(each, rank, done))  # type: ignore[misc]  # bound
+            done.wait(_OBEY_SECONDS)
         self._command(lambda: self.state.leave_out(rank))
 
     def probe(self) -> None:
@@ -274,3 +278,9 @@ class Server:
     def _close_slices(self) -> None:
         for each in self._slices:
             each.close()
+
+
+def _exclude(server: SliceServer, rank: int, done: threading.Event) -> list[Any]:
+    actions = server.state.exclude(rank)
+    done.set()
+    return list(actions)

@@ -109,14 +109,14 @@ class RollCall:
         tally = self._server.tally(change.rank)
         last = f" It was last seen {_doing(tally.to_json())}." if tally is not None else ""
         if hosts:
-            advice = "It held a part of the parameters, without which nobody can go on; servers='driver' keeps it."
+            advice = "It held a part of the parameters, without which nobody can go on: use servers='driver'."
         elif not others:
             advice = "It was the last one that trained."
         else:
             advice = "onWorkerLost='continue' goes on without it and its rows."
         return (
-            f"nothing was heard from it for {change.seconds:.0f} s, which is as long as workerPatience allows. Expected "
-            f"a sign of life every 2 s.{last} Look for a lost executor, a process that was killed for its memory or "
+            f"nothing was heard from it for {change.seconds:.0f} s, as long as workerPatience allows. Expected: "
+            f"a sign every 2 s.{last} Look for a lost executor, a process that was killed for its memory or "
             f"stopped, or a network that is cut, on that host and in the executor's log. {advice}"
         )
 

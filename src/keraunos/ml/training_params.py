@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.attendance_params import HasAttendance
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
@@ -256,7 +257,7 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasServing):
+class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasAttendance, HasCluster, HasServing):
     """Every Param that the estimators share."""
 
 
@@ -281,6 +282,7 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    onWorkerLost: str
     pixels: Mapping[str, Any] | None
     rule: Any
     scale: float | str | None
@@ -288,8 +290,10 @@ class TrainingOptions(TypedDict, total=False):
     serverPorts: tuple[int, int] | None
     servers: str | int
     shuffle: bool
+    stallReportAfter: float
     stateEvery: int
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str
     weightCol: str | None
+    workerPatience: float
