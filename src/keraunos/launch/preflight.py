@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 # A cluster that has executors has them by then; with dynamic allocation Spark asks for them when tasks wait.
 REGISTER_SECONDS = 15.0
+_NEXT_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
 JAVA_ADVICE = (
@@ -101,11 +102,15 @@ def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int
     slots = total_slots(context)
     if _is_local(context) or _may_grow(context):
         return slots
-    deadline = clock() + REGISTER_SECONDS
+    deadline = clock() + (_NEXT_SECONDS if slots else REGISTER_SECONDS)
     pause = threading.Event()
     while slots < needed and clock() < deadline:
         pause.wait(_LOOK_SECONDS)
-        slots = total_slots(context)
+        found = total_slots(context)
+        if found != slots:
+            # Others come soon behind the first, or not at all.
+            deadline = clock() + _NEXT_SECONDS
+        slots = found
     if not slots:
         raise ClusterError(
             f"No executor has registered with Spark within {REGISTER_SECONDS:.0f} s, so that no task can run. Expected "
