@@ -276,6 +276,20 @@ class Exchange(RuleBasedStateMachine):
         if rank is not None and len(self.workers) - len(self.left) > 1:
             self.go(rank, lambda: self.state.remove(rank))
 
+    @rule(data=st.data(), kind=st.sampled_from([Kind.PUSH, Kind.PASS, Kind.AGAIN, Kind.LEAVE, Kind.JOIN]))
+    def leave_one_out_for_good(self, data, kind):
+        """Whoever was away for too long changes nothing any more, also where it only stood still."""
+        rank = self.some(data, lambda rank, worker: rank not in self.left)
+        if rank is None or len(self.workers) - len(self.left) < 2:
+            return
+        worker = self.workers[rank]
+        self.go(rank, lambda: self.state.exclude(rank))
+        body = {"payload": memoryview(np.full(2, POISON)), "parts": 1, "rows": 1, "denominators": [1.0]}
+        (refused,) = self.say(kind, rank, worker.round, 0, incarnation=worker.incarnation + (kind is Kind.JOIN), **body)
+        assert refused.message.kind is Kind.REFUSED
+        assert refused.message.body["reason"] == wire.LEFT_OUT
+        assert refused.to_sender
+
     def go(self, rank, how):
         self.workers[rank].alive = False
         self.left.add(rank)
@@ -309,6 +323,28 @@ class Exchange(RuleBasedStateMachine):
         answered = self.answers(self.say(kind, rank, round_, 4, **body))
         assert answered == {rank: round_}, "a repetition is answered as the first time"
         self.read_at[rank] = self.applied
+
+    @rule(data=st.data(), lost=st.booleans())
+    def ask_again(self, data, lost):
+        """A result that was lost is given again; a contribution that is not whole is asked for; nothing moves."""
+        rank = self.some(data, lambda rank, worker: worker.alive and self.finished[rank] >= lost)
+        if rank is None:
+            return
+        round_ = self.finished[rank] - lost
+        dropped = self.state.dropped
+        actions = self.say(Kind.AGAIN, rank, round_)
+        assert self.state.dropped == dropped
+        if rank in self.waiting and lost:
+            assert actions == []
+        elif lost:
+            assert self.answers(actions) == {rank: round_}
+            self.read_at[rank] = self.applied
+        elif rank in self.open:
+            assert actions == []
+        else:
+            (resend,) = actions
+            assert (resend.message.kind, resend.message.round) == (Kind.RESEND, round_)
+        self.unheard(Kind.AGAIN, rank, self.finished[rank] + 1)
 
     @rule(data=st.data())
     def join_twice(self, data):

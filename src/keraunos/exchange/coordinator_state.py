@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from keraunos.batch import BatchSpec
+from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
 from keraunos.exchange.slice_state import MOST_PARTS, Kept
 from keraunos.exchange.wire import (
     CHUNK_BYTES,
+    LEFT_OUT,
     SUPERSEDED,
     Kind,
     Message,
@@ -97,6 +99,7 @@ class Member:
     started: bool = False
     gone: bool = False
     returning: bool = False
+    pulse: bytes | None = None
     asked_for: int | None = None
     wanted_round: int | None = None
 
@@ -112,6 +115,9 @@ class CoordinatorState:
         blobs: what members may fetch, by name.
         slices: where the slices are; filled by the driver, or from what the hosts say.
         alternatives: several servers of the one slice, of which a rank is given one.
+        signs: how often each member was heard; whoever watches them sees who has fallen silent.
+        tallies: what each member last said of itself.
+        left_out: the ranks that the others go on without.
     """
 
     def __init__(
@@ -140,6 +146,9 @@ class CoordinatorState:
         self.uploads_missing: set[int] = set()
         self.start_facts: dict[str, Any] = {}
         self.members: dict[int, Member] = {}
+        self.signs: dict[int, int] = {}
+        self.tallies: dict[int, Tally] = {}
+        self.left_out: set[int] = set()
         self.laps_done: dict[int, int] = {}
         self.steps_traced: dict[int, int] = {}
         self.decided: dict[str, Any] | None = None
@@ -147,6 +156,8 @@ class CoordinatorState:
         self.stopped: str | None = None
         self.dropped = 0
         self._hosts: dict[int, dict[str, Any]] = {}
+        self._probed: set[int] = set()
+        self._done_before: dict[int, Tally] = {}
         self._rows: dict[int, dict[str, Any]] = {}
         self._norms: dict[int, dict[int, float]] = {}
         self._held: dict[int, Held] = {}
@@ -172,15 +183,17 @@ class CoordinatorState:
         """What follows from a message; nothing that arrives can raise."""
         try:
             known = self.members.get(message.rank)
-            if known is not None and message.incarnation < known.incarnation:
+            older = known is not None and message.incarnation < known.incarnation
+            if older or message.rank in self.left_out:
                 self.dropped += 1
-                body = {"reason": SUPERSEDED}
+                body = {"reason": SUPERSEDED if older else LEFT_OUT}
                 stop = Message(Kind.STOP, message.rank, message.incarnation, body=body)
                 return [Send(message.rank, stop, to_sender=True)]
             if message.kind is Kind.HELLO:
                 return self._hello(message)
             if known is None or message.incarnation > known.incarnation:
                 return self._drop()
+            self.signs[message.rank] = self.signs.get(message.rank, 0) + 1
             return self._handlers()[message.kind](message)
         except (WireError, KeyError, TypeError, ValueError, OverflowError, MemoryError):
             return self._drop()
@@ -229,6 +242,25 @@ class CoordinatorState:
         """Training is over: hosts of slices may end."""
         return self._to_all(Message(Kind.RELEASE))
 
+    def leave_out(self, rank: int) -> list[Action]:
+        """Go on without a worker: it is told so, now or when it is heard again, and those who waited for it are served.
+
+        The servers of slices elsewhere are told, too; one on the driver must be told by the driver.
+        """
+        self.left_out.add(rank)
+        if not self.started:
+            self._rows.pop(rank, None)
+        member = self.members[rank]
+        member.gone = True
+        actions: list[Action] = [Send(rank, Message(Kind.STOP, body={"reason": LEFT_OUT}))]
+        actions += [Send(host, Message(Kind.REMOVE, body={"rank": rank})) for host in sorted(self._hosts)]
+        return actions + self._without(rank)
+
+    def probe(self) -> list[Action]:
+        """Ask every member where its threads are."""
+        self._probed = {rank for rank, member in self.members.items() if not member.gone}
+        return self._to_all(Message(Kind.PROBE))
+
     def ask_for_parameters(self, *, last: bool = False) -> list[Action]:
         """Have the hosts of the slices send what they hold; `uploads_missing` is empty once all have."""
         self.uploads_missing = set(self._hosts)
@@ -236,7 +268,8 @@ class CoordinatorState:
 
     def ask_one_for_parameters(self) -> list[Action]:
         """Have one worker send the parameters, where each of them has all of them; another one if it is lost."""
-        self.uploads_missing = {min(self._live(), default=min(self._rows))}
+        there = self._rows.keys() - self.left_out
+        self.uploads_missing = {min(self._live(), default=min(there))}
         return [Send(rank, Message(Kind.UPLOAD)) for rank in self.uploads_missing]
 
     def alive(self) -> list[Action]:
@@ -250,6 +283,16 @@ class CoordinatorState:
             for rank, each in list(self._held.items())
             if rank < FIRST_SERVER
         }
+
+    def tally(self, rank: int) -> Tally | None:
+        """What a member last said of itself, with the work of its earlier incarnations."""
+        last = self.tallies.get(rank)
+        return self._done_before.get(rank) if last is None else last.after(self._done_before.get(rank))
+
+    @property
+    def uploader_left_out(self) -> bool:
+        """Whether the worker that sends the parameters by itself in the end was left out."""
+        return bool(self._rows) and min(self._rows) in self.left_out
 
     def same_host(self, mark: str | None) -> bool:
         """Whether everyone who trains may share memory with the process of that mark."""
@@ -270,6 +313,8 @@ class CoordinatorState:
             Kind.FAILED: self._leave,
             Kind.DONE: self._report,
             Kind.BYE: self._leave,
+            Kind.PULSE: self._pulse,
+            Kind.STACKS: self._stacks,
         }
 
     def _to_all(self, message: Message) -> list[Action]:
@@ -289,8 +334,14 @@ class CoordinatorState:
         known = self.members.get(message.rank)
         again = known is not None and message.incarnation > known.incarnation
         host = str(message.body["host"])
+        pulse = bytes.fromhex(str(message.body.get("pulse", "")))
         if known is None or again:
             member = self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
+            member.pulse = pulse or None
+            if message.rank in self.tallies:
+                self._done_before[message.rank] = self.tally(message.rank) or Tally()
+                del self.tallies[message.rank]
+            self.signs[message.rank] = self.signs.get(message.rank, 0) + 1
             member.returning = known.started if known is not None else self._resumed and message.rank < FIRST_SERVER
         if self.stopped is not None:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
@@ -298,11 +349,15 @@ class CoordinatorState:
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
         event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
         actions: list[Action] = [event, Send(message.rank, welcome)]
-        if again and message.rank in self.uploads_missing and message.rank not in self._hosts:
+        return actions + self._without(message.rank) if again else actions
+
+    def _without(self, rank: int) -> list[Action]:
+        """Ask others for what a rank that was lost had been asked for: the parameters, or its state for another."""
+        actions: list[Action] = []
+        if rank in self.uploads_missing and rank not in self._hosts:
             actions += self.ask_one_for_parameters()
-        # Whoever waited for the state of the one that was lost gets another's.
-        waiting = [rank for rank, each in self.members.items() if again and each.asked_for == message.rank]
-        return actions + [action for rank in waiting for action in self._give(rank)]
+        waiting = [other for other, each in self.members.items() if each.asked_for == rank and not each.gone]
+        return actions + [action for other in waiting for action in self._give(other)]
 
     def _fetch(self, message: Message) -> list[Action]:
         name = str(message.body["name"])
@@ -380,6 +435,8 @@ class CoordinatorState:
 
     def _report(self, message: Message) -> list[Action]:
         body = dict(message.body)
+        if "tally" in body:
+            self.tallies[message.rank] = Tally.from_json(body.pop("tally"))
         arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
         return [Event(message.kind, message.rank, body, arrays, message.round)]
 
@@ -465,6 +522,17 @@ class CoordinatorState:
         member.asked_for, member.wanted_round, member.returning = None, None, False
         body = {"size": 0} if held is None else {"size": len(held.buffer), "arrays": held.arrays}
         return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
+
+    def _pulse(self, message: Message) -> list[Action]:
+        self.tallies[message.rank] = Tally.from_json(message.body)
+        return []
+
+    def _stacks(self, message: Message) -> list[Action]:
+        if message.rank not in self._probed:
+            return self._drop()
+        self._probed.discard(message.rank)
+        tally = Tally.from_json(message.body)
+        return [Event(message.kind, message.rank, tally.to_json() | {"stacks": checked_stacks(message.body["stacks"])})]
 
     def _norm(self, message: Message) -> list[Action]:
         """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""

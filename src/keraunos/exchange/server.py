@@ -23,6 +23,7 @@ from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event, Standing
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
@@ -39,6 +40,8 @@ Answer = TypeVar("Answer")
 
 # Threads that add into one vector under `hogwild`; more than a few only wait for memory.
 _HOGWILD_THREADS = 4
+# A server that does not obey by then has failed, and has said so.
+_OBEY_SECONDS = 10.0
 
 
 class Server:
@@ -152,7 +155,7 @@ class Server:
         for the driver (and is not asked again when training is over, because it has sent them).
         """
         if self.plan.applies_on_workers:
-            if not last:
+            if not last or self.state.uploader_left_out:
                 self._coordinator.collect(COLLECT_SECONDS, check, self.state.ask_one_for_parameters)
             return self.state.uploaded
         if self._on_driver:
@@ -214,6 +217,32 @@ class Server:
     def contributed(self) -> dict[int, int]:
         """How many rows of each rank were applied, where the slices are here."""
         return {rank: rows for each in self._slices for rank, rows in each.state.contributed.items()}
+
+    @property
+    def signs(self) -> dict[int, int]:
+        """How often each member was heard so far."""
+        return dict(self.state.signs)
+
+    def tally(self, rank: int) -> Tally | None:
+        """What a member last said of itself."""
+        return self.state.tally(rank)
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks that the slices here wait for; another thread may be changing that."""
+        return sorted({rank for each in self._slices for rank in each.state.missing})
+
+    def leave_out(self, rank: int) -> None:
+        """Go on without a rank, which is told so whenever it is heard again; the slices here know it on return."""
+        for each in self._slices:
+            done = threading.Event()
+            self._tell(each, lambda each=each, done=done: _exclude(each, rank, done))  # type: ignore[misc]  # bound
+            done.wait(_OBEY_SECONDS)
+        self._command(lambda: self.state.leave_out(rank))
+
+    def probe(self) -> None:
+        """Ask every member where its threads are; the answers are events."""
+        self._command(self.state.probe)
 
     def release(self) -> None:
         """Let those who host slices end."""
@@ -322,3 +351,9 @@ def _portion(kept: Kept, index: int, count: int) -> Kept:
     )
     first = index == 0
     return Kept(rounds, contributed, kept.applied if first else 0, kept.arrays if first else [])
+
+
+def _exclude(server: SliceServer, rank: int, done: threading.Event) -> list[Any]:
+    actions = server.state.exclude(rank)
+    done.set()
+    return list(actions)

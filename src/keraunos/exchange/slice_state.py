@@ -18,7 +18,7 @@ from typing import Any
 from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
-from keraunos.exchange.wire import Kind, Message, WireError, chunk_at
+from keraunos.exchange.wire import LEFT_OUT, Kind, Message, WireError, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import SavePoints
 from keraunos.parameters import Vector
@@ -154,12 +154,15 @@ class SliceState:
         self.result = result
         self.members: dict[int, Member] = {}
         self.ranks: frozenset[int] = frozenset()
+        self.excluded: set[int] = set()
         self.dropped = 0
         self.applied = 0
         self.contributed: Counter[int] = Counter()
         self.saves = SavePoints()
         self._standing: dict[int, int] = {}
         self._closing: tuple[int, ...] = ()
+        self._asked: list[Action] = []
+        self._empty = False
         self._alone = alone
         self._buffer_of = buffer_of
         self._decode = decode
@@ -200,16 +203,40 @@ class SliceState:
         if rule:
             self.rule.restore(rule)
 
+    def exclude(self, rank: int) -> list[Action]:
+        """Go on without a rank for good: whatever it says from now on is refused, and applied by nobody."""
+        self.excluded.add(rank)
+        return self.remove(rank)
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks that the open round, or those who wait, wait for."""
+        if self.plan.synchronous:
+            members = {rank: self.members.get(rank) for rank in self.ranks}
+            return sorted(rank for rank, each in members.items() if each is None or not each.complete)
+        if not any(each.waiting and not each.gone for each in self.members.values()):
+            return []
+        slowest = min((self._clock(rank) for rank in self.ranks), default=0)
+        return sorted(rank for rank in self.ranks if self._clock(rank) == slowest)
+
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`."""
-        handlers = {Kind.JOIN: self._join, Kind.PUSH: self._push, Kind.PASS: self._pass, Kind.LEAVE: self._leave}
+        handlers = {
+            Kind.JOIN: self._join,
+            Kind.PUSH: self._push,
+            Kind.PASS: self._pass,
+            Kind.AGAIN: self._again,
+            Kind.LEAVE: self._leave,
+        }
         try:
             if message.kind not in handlers:
                 return self._drop()
             known = self.members.get(message.rank)
-            if known is not None and message.incarnation < known.incarnation:
+            excluded = message.rank in self.excluded
+            if excluded or (known is not None and message.incarnation < known.incarnation):
                 self.dropped += 1
-                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation), to_sender=True)]
+                body = {"reason": LEFT_OUT} if excluded else {}
+                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation, body=body), to_sender=True)]
             if message.kind is not Kind.JOIN and (known is None or message.incarnation > known.incarnation):
                 return self._drop()
             return handlers[message.kind](message)
@@ -314,6 +341,20 @@ class SliceState:
     def _leave(self, message: Message) -> list[Action]:
         return self.remove(message.rank)
 
+    def _again(self, message: Message) -> list[Action]:
+        """A rank waits for a round's result: it, or its contribution, may have been lost on the way.
+
+        A rank asks behind all that it has sent, so that what is not here by now will not come by itself.
+        """
+        member = self.members[message.rank]
+        if message.round > member.round:
+            return self._drop()
+        if message.round < member.round:
+            return [] if member.waiting else self._answer_again(message, member)
+        if member.complete:
+            return list(self._asked)
+        return [Reply(Message(Kind.RESEND, message.rank, message.incarnation, message.round))]
+
     def _answer_again(self, message: Message, member: Member) -> list[Action]:
         """Answer what was applied before; a slice that was kept later than another one is ahead by some rounds."""
         if member.waiting or (self.plan.synchronous and message.round != member.round - 1):
@@ -323,7 +364,8 @@ class SliceState:
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
-        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
+        body = {"empty": True} if self._empty else {}
+        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body=body), self.result)
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()
@@ -340,7 +382,8 @@ class SliceState:
         if self._alone:
             return self._close(norm)
         self._closing = tuple(sorted(self.ranks))
-        return [PartialNorm(self.open_round, norm)]
+        self._asked = [PartialNorm(self.open_round, norm)]
+        return list(self._asked)
 
     def _contributions(self) -> list[Sent]:
         # One that leaves while its round is closing has its part in the norm, so it stays in what is applied.
@@ -353,6 +396,8 @@ class SliceState:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
         self._closing = ()
+        self._asked = []
+        self._empty = not sent
         self.applied += len(sent)
         for each in sent:
             self.contributed[each.rank] += each.rows

@@ -83,13 +83,18 @@ class Slices:
         """Whether a worker must have had the parameters whole before it can read a result."""
         return self._plan.compression is not None and not self._plan.applies_on_workers
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody has contributed to the round that was collected last: one who could have was left out."""
+        return any(link.empty for link in self._links)
+
     def join(self, *, wants_parameters: bool) -> int:
         """Join every slice; the round at which this rank stands. With `wants_parameters` they come, too."""
         wants = wants_parameters or self.first_needed
         body = {"parts": self._parts, "mark": self._client.mark, "wants_parameters": wants}
         for link in self._links:
             link.send(Kind.JOIN, body=body)
-        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices")
+        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices", self._ask_again)
         for link in self._links:
             link.share(self._common, self._bells)
         return min(link.round for link in self._links)
@@ -107,7 +112,7 @@ class Slices:
                     waiting.remove(link)
             return None if waiting else True
 
-        self._client.wait_until(arrived, "the parameters")
+        self._client.wait_until(arrived, "the parameters", self._ask_again)
         return whole
 
     def push(
@@ -135,7 +140,9 @@ class Slices:
         """The result of a round, once it is here."""
         for link in self._links:
             link.expect(round_)
-        self._client.wait_until(lambda: all(link.complete() for link in self._links) or None, "a round's result")
+        self._client.wait_until(
+            lambda: all(link.complete() for link in self._links) or None, "a round's result", self._ask_again
+        )
         if len(self._links) == 1:
             return self._links[0].result()
         for link in self._links:
@@ -147,6 +154,10 @@ class Slices:
         """Say to every slice that this rank contributes no more."""
         for link in self._links:
             link.send(Kind.LEAVE)
+
+    def _ask_again(self) -> None:
+        for link in self._links:
+            link.ask_again()
 
     def _link(self, place: Mapping[str, Any]) -> SliceLink:
         part = Slice(self._layout, int(place["start"]), int(place["stop"]))

@@ -32,6 +32,8 @@ from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
 from keraunos.launch.program import PROGRAM_FILE, this_program
+from keraunos.launch.rank_table import LostRows, RankTable
+from keraunos.launch.roll_call import RollCall
 from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
@@ -57,6 +59,9 @@ class TrainingResult:
         history: the epochs and their metrics.
         parameters: the trained parameters as one vector, where the fit was this process's own.
         contributed: how many rows of each rank the servers have applied, over the whole training.
+        ranks: what each rank did with its time; prints as a table.
+        lost_rows: which rows were missing from when on, because their worker was lost and `on_worker_lost` is
+            `"continue"`.
     """
 
     def __init__(
@@ -65,11 +70,16 @@ class TrainingResult:
         history: History,
         parameters: Vector | None = None,
         contributed: Mapping[int, int] | None = None,
+        *,
+        ranks: RankTable | None = None,
+        lost_rows: Sequence[LostRows] = (),
     ) -> None:
         self._archive = archive
         self.history = history
         self.parameters = parameters
         self.contributed = dict(contributed or {})
+        self.ranks = RankTable() if ranks is None else ranks
+        self.lost_rows = tuple(lost_rows)
 
     @cached_property
     def archive(self) -> bytes:
@@ -99,6 +109,9 @@ class Workers(Protocol):
 
     def advice(self) -> str:
         """What a user may do when workers do not come."""
+
+    def abandon(self, rank: int) -> None:
+        """The training goes on without this rank: nobody waits for its end, and how it ends is no error."""
 
 
 class PartLost(WorkerError):  # noqa: N818 - says what happened
@@ -242,7 +255,14 @@ class Fit:
         except BaseException as error:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
-        return TrainingResult(self._home.to_archive, history, self._home.read(), follower.contributed)
+        return TrainingResult(
+            self._home.to_archive,
+            history,
+            self._home.read(),
+            follower.contributed,
+            ranks=follower.ranks,
+            lost_rows=follower.roll.lost_rows,
+        )
 
 
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
@@ -302,6 +322,9 @@ class _Follower:
         self._last = False
         self._show_next = 0.0
         self._told_left_out = False
+        self._look_next = 0.0
+        self._started = False
+        self.roll = RollCall(job, server, clock)
         self._laps_done: dict[int, int] = {}
         self._resumed = resumed
         self.contributed: dict[int, int] = {}
@@ -335,6 +358,11 @@ class _Follower:
         }
         return Known(facts, self._book.copy(), [each.keep() for each in self._hooks])
 
+    @property
+    def ranks(self) -> RankTable:
+        """What each rank has done so far."""
+        return self.roll.table(lambda rank: self._rows_done.get(rank, 0))
+
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
         with Progress.open(None, self._job.schedule.epochs, self._verbose) as progress:
@@ -342,9 +370,11 @@ class _Follower:
             self._progress = progress
             self._expect()
             self._begin()
+            self._started = True
             while len(self._left | self._done) < self._job.workers:
                 self._handle(self._next())
-            self._home.write(self._server.parameters(self._workers.check, last=True))
+            self._look()
+            self._home.write(self._server.parameters(self._look, last=True))
             self._server.release()
             self._see_off()
         self.contributed = self._server.contributed() or self.contributed
@@ -445,12 +475,14 @@ class _Follower:
     def _next(self, deadline: float | None = None) -> Event:
         """The next event; looks after the workers while there is none."""
         while True:
+            if self._clock() >= self._look_next:
+                self._look()
             try:
                 self._save_if_due()
                 return self._server.events.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 pass
-            self._workers.check()
+            self._look()
             if self._workers.ended() and self._server.events.empty():
                 if not self._joined:
                     raise DataError(self._no_rows())
@@ -464,6 +496,38 @@ class _Follower:
                     f"this plan needs all of them at once. {self._workers.advice()}"
                 )
 
+    def _look(self) -> None:
+        """Look after the workers: what ended them comes first, then who is away."""
+        self._look_next = self._clock() + _LOOK_SECONDS
+        self._workers.check()
+        hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
+        there = (self._joined.keys() - self._done) | hosts
+        self.roll.look(there - self._left, self._has_others, self._workers.abandon)
+
+    def _has_others(self, rank: int) -> bool:
+        """Whether somebody who has rows trains, or has trained to the end, beside a rank."""
+        return bool(self._joined.keys() - (self._left - self._done) - {rank})
+
+    def _on_lost(self, event: Event) -> None:
+        """A rank was left out: from now on nothing is expected of it."""
+        rank, schedule = event.rank, self._job.schedule
+        self._left.add(rank)
+        self._book.forget(rank)
+        if self._saver is not None:
+            self._saver = None
+            logger.warning(
+                "The training is not saved any more: it goes on without worker %d, and could not with it.", rank
+            )
+        facts = self._ready.get(rank, {"rows": 0}) if self._started else self._ready.pop(rank, {"rows": 0})
+        rows = schedule.rows_of(int(facts["rows"]), rank, self._job.workers) if facts["rows"] else 0
+        lost = LostRows(rank, self._joined[rank], self._book.epoch, rows)
+        self.roll.lost_rows.append(lost)
+        logger.warning(
+            "Worker %d on %s was away for %.0f s, and the training goes on without it (onWorkerLost='continue'). Its "
+            "%d rows are missing from epoch %d on.", rank, lost.host, event.body["seconds"], rows, lost.epoch + 1,
+        )  # fmt: skip
+        self._close_laps()
+
     def _handle(self, event: Event) -> None:
         handlers = {
             Kind.HELLO: self._on_hello,
@@ -476,6 +540,8 @@ class _Follower:
             Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
+            Kind.STACKS: self.roll.hear_stacks,
+            Kind.REMOVE: self._on_lost,
         }
         handler = handlers.get(event.kind)
         if handler is not None:
@@ -506,6 +572,7 @@ class _Follower:
                 f"Member {event.rank} on {where} was lost, and with it the part of the parameters that it held. Look "
                 "for the reason (memory, a lost executor) in the executor's log."
             )
+        self.roll.returns[event.rank] += 1
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
 
     def _on_ready(self, event: Event) -> None:
@@ -649,7 +716,7 @@ class _Follower:
 
         def parameters() -> Vector:
             if not found:
-                found.append(np.array(self._server.parameters(self._workers.check)))
+                found.append(np.array(self._server.parameters(self._look)))
             return found[0].copy()
 
         return parameters

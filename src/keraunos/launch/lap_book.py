@@ -116,6 +116,10 @@ class LapBook:
             self._ends.pop(epoch, None)
         return closed
 
+    def forget(self, rank: int) -> None:
+        """Expect nothing more of a rank; what it has measured counts."""
+        self._reached.pop(rank, None)
+
     def so_far(self) -> dict[str, float]:
         """The metrics of the open epoch, without validation."""
         lap = self._open.get(self._at)

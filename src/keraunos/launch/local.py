@@ -91,6 +91,7 @@ class WorkerProcesses:
         self._feeders: list[threading.Thread] = []
         self._logs: dict[int, IO[bytes]] = {}
         self._failures: Counter[int] = Counter()
+        self._abandoned: set[int] = set()
 
     def __enter__(self) -> Self:
         servers = self._job.servers if isinstance(self._job.servers, int) else 0
@@ -115,7 +116,7 @@ class WorkerProcesses:
     def check(self) -> None:
         """Start a process that was lost again, or raise where that has happened too often."""
         for member, process in list(self._processes.items()):
-            if process.poll() in (None, 0):
+            if process.poll() in (None, 0) or self._is_given_up(member):
                 continue
             self._failures[member] += 1
             if self._failures[member] < self._max_failures:
@@ -135,6 +136,13 @@ class WorkerProcesses:
     def advice(self) -> str:
         """What a user may do when workers do not come."""
         return "See that this machine has the memory for that many processes, or use fewer workers."
+
+    def abandon(self, rank: int) -> None:
+        """The training goes on without this rank; it is started again as any other, and its last end is no error."""
+        self._abandoned.add(rank)
+
+    def _is_given_up(self, member: int) -> bool:
+        return member in self._abandoned and self._failures[member] + 1 >= self._max_failures
 
     def _start(self, member: int) -> None:
         process = subprocess.Popen(

@@ -211,6 +211,7 @@ class SparkJobs:
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
+        self._abandoned = False
 
     def __enter__(self) -> Self:
         return self
@@ -218,10 +219,11 @@ class SparkJobs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
+        ends_early = kind is not None or self._abandoned
+        if ends_early:
             # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
-            self._join(0.5)
-        if not self.ended() and kind is not None:
+            self._join(0.5 if kind is not None else 5.0)
+        if not self.ended() and ends_early:
             self._context.cancelJobsWithTag(self._tag)
         self._join(30.0)
 
@@ -246,6 +248,11 @@ class SparkJobs:
             f"Other Spark jobs may hold the slots, or executors are missing: see that {self._tasks} tasks can run at "
             "once, or lower numWorkers."
         )
+
+    def abandon(self, rank: int) -> None:
+        """The training goes on without this rank: its task, which may never get a slot, is cancelled in the end."""
+        logger.info("the task of rank %d is not waited for", rank)
+        self._abandoned = True
 
     def _join(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

@@ -70,6 +70,17 @@ def positive_number(name: str) -> Converter:
     return convert
 
 
+def seconds(name: str, at_least: float) -> Converter:
+    """A time of at least so many seconds."""
+
+    def convert(value: Any) -> float:
+        if not _is_number(value) or not value >= at_least:
+            raise JobError(f"`{name}` must be a number of seconds of at least {at_least:g}. Received: {value!r}.")
+        return float(value)
+
+    return convert
+
+
 def fraction(name: str) -> Converter:
     """A number from 0 up to, not including, 1."""
 

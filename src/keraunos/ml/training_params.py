@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.attendance_params import HasAttendance
 from keraunos.ml.checkpoint_params import HasCheckpoints
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
@@ -257,7 +258,9 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasCheckpoints, HasServing):
+class TrainingParams(
+    HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasAttendance, HasCluster, HasCheckpoints, HasServing
+):
     """Every Param that the estimators share."""
 
 
@@ -285,6 +288,7 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    onWorkerLost: str
     pixels: Mapping[str, Any] | None
     rule: Any
     scale: float | str | None
@@ -292,8 +296,10 @@ class TrainingOptions(TypedDict, total=False):
     serverPorts: tuple[int, int] | None
     servers: str | int
     shuffle: bool
+    stallReportAfter: float
     stateEvery: int
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str
     weightCol: str | None
+    workerPatience: float

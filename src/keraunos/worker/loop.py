@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -36,6 +37,7 @@ from keraunos.worker import resources
 from keraunos.worker.failure import LastLines, describe_failure
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
+from keraunos.worker.stopwatch import Stopwatch
 
 logger = logging.getLogger(__name__)
 
@@ -214,6 +216,7 @@ class _Training:
         self._saves = saves
         self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
+        self._stopwatch = Stopwatch(client)
         self._rows_done = 0
         self._losses_done = 0
         self._reported = time.monotonic()
@@ -288,8 +291,9 @@ class _Training:
         self._losses_done = skipped * length
         for first in range(leg.first + skipped * length, leg.stop, max(1, length)):
             portion = itertools.islice(batches, min(length, leg.stop - first))
-            self._rows_done += self._rounds.run(self._state.round, portion)
+            self._rows_done += self._stopwatch.time(partial(self._rounds.run, self._state.round), portion)
             self._state.end_round()
+            self._client.tally.round, self._client.tally.rows = self._state.round, self._rows_done
             saves = self._saves.due(self._state.round)
             if saves or time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
                 self._reported = time.monotonic()

@@ -94,8 +94,9 @@ class OwnGradientRounds(Rounds):
         else:
             self._slices.push(round_, sent.values, sent.denominators, sent.rows)
         reduced = self._slices.collect(round_)
-        np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
-        self._learner.apply(reduced)
+        if not self._slices.empty:
+            np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
+            self._learner.apply(reduced)
         return 0 if sent is None else sent.rows
 
 
