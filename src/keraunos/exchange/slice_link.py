@@ -60,6 +60,11 @@ class SliceLink(ABC):
 
     @property
     @abstractmethod
+    def empty(self) -> bool:
+        """Whether the result that is complete is none: nobody has contributed to its round."""
+
+    @property
+    @abstractmethod
     def in_common(self) -> bool:
         """Whether that is in the one vector that all workers of this host see."""
 
@@ -109,6 +114,11 @@ class HostedLink(SliceLink):
         return self._server.state.result
 
     @property
+    def empty(self) -> bool:
+        """As the server's state says."""
+        return self._server.state.empty
+
+    @property
     def in_common(self) -> bool:
         """Where the server puts it there."""
         return self._server.in_common
@@ -135,6 +145,7 @@ class RemoteLink(SliceLink):
         self._wanted = _NONE
         self._arrived = False
         self._by_socket = False
+        self._empty = False
 
     def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
         """Say it over the socket."""
@@ -157,6 +168,7 @@ class RemoteLink(SliceLink):
         if self._wanted != round_:
             self._wanted = round_
             self._arrived = False
+            self._empty = False
             self._arrivals.expect()
 
     def complete(self) -> bool:
@@ -181,6 +193,11 @@ class RemoteLink(SliceLink):
             return self._download.vector
         assert self._common is not None
         return self._common
+
+    @property
+    def empty(self) -> bool:
+        """As the server has said."""
+        return self._empty
 
     @property
     def in_common(self) -> bool:
@@ -240,4 +257,5 @@ class RemoteLink(SliceLink):
             self.expect(message.round)
         elif message.kind is Kind.RESULT and message.round == self._wanted and not self._arrived:
             self._by_socket = message.payload is not None
+            self._empty = bool(message.body.get("empty"))
             self._arrived = self._arrivals.take(message) if self._by_socket else True

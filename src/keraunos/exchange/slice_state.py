@@ -90,7 +90,8 @@ class SliceState:
     """All that the server of one slice knows.
 
     `buffer_of(rank)` is the vector that holds that rank's contribution, and `decode` puts a chunk's payload into a
-    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those.
+    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those;
+    `empty` says that there is none, because everyone has passed and the rule gives something else.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class SliceState:
         self.ranks: frozenset[int] = frozenset()
         self.dropped = 0
         self.applied = 0
+        self.empty = False
         self._closing: tuple[int, ...] = ()
         self._alone = alone
         self._buffer_of = buffer_of
@@ -236,8 +238,10 @@ class SliceState:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
-        if message.round > member.round or member.elements or not self.plan.synchronous:
+        if message.round > member.round or member.elements or member.waiting:
             return self._drop()
+        if not self.plan.synchronous:
+            return self._apply(message.rank, member)
         member.passed = True
         return self._close_if_complete()
 
@@ -251,6 +255,8 @@ class SliceState:
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
+        if self.empty:
+            return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body={"empty": True}))
         return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
 
     def _progress(self) -> list[Action]:
@@ -284,6 +290,7 @@ class SliceState:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
         self._closing = ()
+        self.empty = not sent and not self.rule.gives_parameters
         self.applied += len(sent)
         replies: list[Action] = []
         for rank in sorted(self.ranks):
@@ -298,7 +305,7 @@ class SliceState:
             sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
-        self.applied += 1
+            self.applied += 1
         member.forget()
         member.round += 1
         if self.plan.meet != "bounded":

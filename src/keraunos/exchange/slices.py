@@ -131,11 +131,18 @@ class Slices:
             link.expect(round_)
             link.send(Kind.PASS, round_)
 
+    @property
+    def empty(self) -> bool:
+        """Whether what was collected last is no result: everyone has passed, and the servers have no parameters."""
+        return any(link.empty for link in self._links)
+
     def collect(self, round_: int) -> Vector:
-        """The result of a round, once it is here."""
+        """The result of a round, once it is here; nothing where it is `empty`."""
         for link in self._links:
             link.expect(round_)
         self._client.wait_until(lambda: all(link.complete() for link in self._links) or None, "a round's result")
+        if self.empty:
+            return self._whole
         if len(self._links) == 1:
             return self._links[0].result()
         for link in self._links:

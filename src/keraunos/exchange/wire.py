@@ -52,6 +52,7 @@ class Kind(IntEnum):
     BYE = 11
     ASK = 12
     LOSSES = 13
+    DIVERGED = 20
 
     WELCOME = 32
     BLOB = 33
@@ -64,6 +65,7 @@ class Kind(IntEnum):
     TOTAL_NORM = 40
     RELEASE = 41
     HELD = 42
+    RECALL = 50
 
     JOIN = 64
     PUSH = 65

@@ -20,6 +20,7 @@ BACKENDS = ("jax", "tensorflow", "torch")
 SERVERS = ("driver", "workers")
 GRAPH = "tensorflow_graph"
 FORMATS = ("keras", GRAPH)
+DIVERGENCES = ("stop", "skip", "ignore")
 
 _HEADER_LENGTH = struct.Struct("!Q")
 
@@ -56,6 +57,8 @@ class TrainingJob:
         ports: the first and the last port that servers may listen on; `None` for any.
         state_every: after how many rounds a worker leaves its optimizer's state with the driver, to continue from when
             it is lost and started again; 0 for never. Where any live worker has the state, that one is asked.
+        on_divergence: what happens when a loss, or what a worker is about to share, is not finite: `"stop"` (training
+            ends with the last good parameters), `"skip"` (that round is left out) or `"ignore"` (training goes on).
     """
 
     model: ModelSource
@@ -67,6 +70,7 @@ class TrainingJob:
     servers: str | int = "driver"
     ports: tuple[int, int] | None = None
     state_every: int = 100
+    on_divergence: str = "stop"
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
@@ -88,6 +92,8 @@ class TrainingJob:
         check_servers(self.servers)
         if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
+        if self.on_divergence not in DIVERGENCES:
+            raise JobError(one_of("onDivergence", self.on_divergence, DIVERGENCES))
         if self.ports is not None:
             object.__setattr__(self, "ports", checked_ports(self.ports))
         check_compression(self.exchange, self.model.floatx)
@@ -110,6 +116,7 @@ class TrainingJob:
                 "servers": self.servers,
                 "ports": self.ports,
                 "state_every": self.state_every,
+                "on_divergence": self.on_divergence,
             }
         ).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
@@ -130,6 +137,7 @@ class TrainingJob:
             servers=data["servers"],
             ports=data["ports"],
             state_every=data["state_every"],
+            on_divergence=data["on_divergence"],
         )
 
 

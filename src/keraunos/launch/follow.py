@@ -19,18 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, JobError, WorkerError
+from keraunos.errors import ClusterError, DataError, ExchangeError, JobError, ModelError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.launch.divergence import Divergence, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
-from keraunos.parameters import Vector
+from keraunos.parameters import Vector, all_finite
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
@@ -49,7 +50,8 @@ class TrainingResult:
     """What a fit gives: the trained model, and what it measured.
 
     Attributes:
-        history: the epochs and their metrics.
+        history: the epochs and their metrics; where training ended early by itself, why (`history.ended`); and how many
+            rows were skipped (`history.skipped_rows`).
         parameters: the trained parameters as one vector, where the fit was this process's own.
     """
 
@@ -114,6 +116,7 @@ class Fit:
         memory: RuleMemory | None = None,
     ) -> Iterator[Fit]:
         """Read the model and refuse what it cannot do, start the server, let the hooks begin."""
+        check_divergence(callbacks, job.on_divergence)
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:
@@ -139,7 +142,9 @@ class Fit:
             server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
             yield cls(job, home, server, asked, verbose)
             if memory is not None and server.rule is not None:
-                memory.state = list(server.rule.state())
+                state = list(server.rule.state())
+                if job.on_divergence == "ignore" or all(map(_is_finite, state)):
+                    memory.state = state
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -184,6 +189,10 @@ def _remember(server: Server, memory: RuleMemory) -> None:
         server.rule.restore(memory.state)
 
 
+def _is_finite(array: npt.NDArray[Any]) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
 class _Follower:
     """What the driver learns from the workers, message by message."""
 
@@ -217,6 +226,9 @@ class _Follower:
         self._last = False
         self._show_next = 0.0
         self._told_left_out = False
+        self._divergence: Divergence | None = None
+        self._skips = SkipBook()
+        self._ended: str | None = None
 
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
@@ -226,14 +238,64 @@ class _Follower:
             self._expect()
             if self._job.needs_all_workers:
                 self._server.start(self._ready)
-            while len(self._left | self._done) < self._job.workers:
+            while len(self._left | self._done) < self._job.workers and self._divergence is None:
                 self._handle(self._next())
-            self._home.write(self._server.parameters(self._workers.check, last=True))
-            self._server.release()
-            self._see_off()
+            if self._divergence is None:
+                self._home.write(self._final())
+                self._server.release()
+                self._see_off()
+            else:
+                self._end_early(self._divergence)
         for each in self._hooks:
             each.end()
-        return History(self._history)
+        return History(self._history, ended=self._ended, skipped_rows=self._skips.rows)
+
+    def _final(self) -> Vector:
+        """The parameters when all have trained to the end: finite, as far as anybody watches."""
+        vector = self._server.parameters(self._workers.check, last=True)
+        if self._job.on_divergence == "ignore" or all_finite(vector):
+            return vector
+        # Broken by a server's rule after the last that any worker saw.
+        waiting = self._joined.keys() - self._left if self._job.exchange.synchronous else set()
+        rank = min(waiting, default=min(self._joined))
+        self._ended = f"The parameters that the last round led to were not finite (seen by worker {rank})."
+        logger.warning("%s The model has earlier ones. Lower the learning rate, or clip gradients.", self._ended)
+        return self._recalled(rank if waiting else None)
+
+    def _end_early(self, divergence: Divergence) -> None:
+        """End for everyone where a worker has met what is not finite: the last good parameters come home."""
+        exchange = self._job.exchange
+        last = exchange.synchronous and not exchange.applies_on_workers
+        vector = np.array(self._server.parameters(self._workers.check, last=last))
+        good = all_finite(vector)
+        if not good:
+            vector = self._recalled(divergence.rank)
+        divergence.warn(recalled=not good)
+        self._ended = divergence.reason
+        lap = self._book.cut(divergence.step)
+        self._ask(lap, vector)
+        self._history.append(lap.epoch_logs)
+        if self._progress is not None:
+            self._progress.epoch_end(lap.epoch, lap.epoch_logs)
+        self._home.write(vector)
+        self._server.stop(divergence.reason)
+
+    def _recalled(self, rank: int | None) -> Vector:
+        """What a worker kept when a lap began; without one, what the model at home has."""
+        vector = self._home.read()
+        if rank is not None:
+            try:
+                vector = np.array(self._server.recall(rank, self._workers.check))
+            except ExchangeError:
+                logger.warning(
+                    "Worker %d, which had kept good parameters, is gone; the model has those of before.", rank
+                )
+        if not all_finite(vector):
+            raise ModelError(
+                "The model's parameters must be finite before training begins. Received: infinite or NaN ones. Load "
+                "them again, or initialise the model anew."
+            )
+        return vector
 
     def _see_off(self) -> None:
         """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
@@ -348,6 +410,7 @@ class _Follower:
             Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
+            Kind.DIVERGED: self._on_diverged,
         }
         handler = handlers.get(event.kind)
         if handler is not None:
@@ -418,6 +481,7 @@ class _Follower:
         split = int(event.body["split"])
         self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
         self._rows_done[event.rank] = int(event.body["rows"])
+        self._skips.note(event.rank, event.body)
         self._close_laps()
 
     def _on_done(self, event: Event) -> None:
@@ -429,6 +493,10 @@ class _Follower:
         self._tell_left_out()
         self._close_laps()
 
+    def _on_diverged(self, event: Event) -> None:
+        if self._divergence is None:
+            self._divergence = Divergence.of(event.rank, self._joined.get(event.rank, "a host"), event.body)
+
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
         raise_failure(event.rank, event.body)
@@ -439,6 +507,9 @@ class _Follower:
             lap = self._book.close(set(range(self._job.workers)) - self._left - self._done)
             if lap is None:
                 return
+            self._ended = self._skips.close(lap, self._joined)
+            if self._ended is not None:
+                lap = lap.unmeasured()
             self._last = self._ask(lap)
             if lap.over or self._last:
                 self._history.append(lap.epoch_logs)
@@ -448,8 +519,8 @@ class _Follower:
                     self._progress.epoch_end(lap.epoch, lap.epoch_logs)
             self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
 
-    def _ask(self, closed: ClosedLap) -> bool:
-        """Tell the hooks that a lap ended; whether it was the last."""
+    def _ask(self, closed: ClosedLap, vector: Vector | None = None) -> bool:
+        """Tell the hooks that a lap ended, with these parameters or those of now; whether it was the last."""
         lap = Lap(
             epoch=closed.epoch,
             step=closed.step,
@@ -457,16 +528,16 @@ class _Follower:
             logs=closed.logs,
             epoch_logs=closed.epoch_logs,
             last=closed.last,
-            parameters=self._parameters_of_now(),
+            parameters=self._parameters_of_now(vector),
         )
         for each in self._hooks:
             if each.end_lap(lap):
                 lap = replace(lap, last=True)
         return lap.last
 
-    def _parameters_of_now(self) -> Callable[[], Vector]:
+    def _parameters_of_now(self, vector: Vector | None = None) -> Callable[[], Vector]:
         """What gives the parameters as they are at this meeting; they come home once, whoever asks."""
-        found: list[Vector] = []
+        found: list[Vector] = [] if vector is None else [vector]
 
         def parameters() -> Vector:
             if not found:

@@ -96,6 +96,7 @@ def prepare(
         servers=params.getServers(),
         ports=params.getServerPorts(),
         state_every=params.getStateEvery(),
+        on_divergence=params.getOnDivergence(),
     )
     return Prepared(job, signature, model)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.divergence_params import HasDivergence
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
@@ -256,7 +257,7 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasServing):
+class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasDivergence, HasExchange, HasCluster, HasServing):
     """Every Param that the estimators share."""
 
 
@@ -281,6 +282,7 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    onDivergence: str
     pixels: Mapping[str, Any] | None
     rule: Any
     scale: float | str | None
