@@ -42,7 +42,7 @@ class KillsAWorker(keras.callbacks.Callback):
 
 def test_a_killed_worker_ends_the_fit_with_its_rank():
     job = engine.job_of(models.dense("sgd"), 2, batch_size=16, epochs=1000)
-    with pytest.raises(WorkerError, match=r"Worker \d .* ended with code -9"):
+    with pytest.raises(WorkerError, match=r"Worker \d .* ended with code -9. .*run out of memory. Lower `memoryBudget`"):
         local.fit(job, engine.partitions(rows(), [100, 100]), callbacks=[KillsAWorker()], verbose=0)
 
 

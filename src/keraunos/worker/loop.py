@@ -34,6 +34,7 @@ from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
+from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
 
@@ -63,6 +64,7 @@ def run(
 ) -> None:
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
     with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
+        job: TrainingJob | None = None
         try:
             sizes = client.hello({"versions": versions()})
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
@@ -79,7 +81,8 @@ def run(
             raise
         except BaseException as error:
             # The driver raises it; raised here as well, it would only fill Spark's log with frames of Java.
-            client.failed(describe_failure(error, log.lines))
+            told = explained(error, job, seat.rank, seat.workers_on_host)
+            client.failed(describe_failure(told, log.lines))
             if not isinstance(error, Exception):
                 raise
 
