@@ -124,4 +124,4 @@ def all_finite(vector: Vector, factor: float = 1.0) -> bool:
             return True
         typed = vector.dtype.type(factor)
         blocks = (vector[start : start + _BLOCK] for start in range(0, vector.size, _BLOCK))
-        return all(bool(np.isfinite(block * typed).all()) for block in blocks)
+        return all(bool(np.isfinite(block if factor == 1.0 else block * typed).all()) for block in blocks)

@@ -71,8 +71,7 @@ def test_other_errors_stay_as_they_are(error):
 @pytest.mark.parametrize(
     "text",
     [
-        "Job aborted due to stage failure: ExecutorLostFailure (executor 3 exited caused by one of the running tasks) "
-        "Reason: Container from a bad node. Exit status: 137.",
+        "ExecutorLostFailure (executor 3 exited) Reason: Container from a bad node. Exit status: 137.",
         "The executor with id 2 exited with exit code 137(SIGKILL, possible container OOM).",
         "Reason: Container killed by YARN for exceeding physical memory limits. 5.1 GB of 5 GB physical memory used.",
         "container_status: reason: OOMKilled",

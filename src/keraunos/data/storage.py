@@ -60,9 +60,9 @@ class Spool:
             free = ""
         return (
             f"Rows beyond the memory budget of {self.budget} bytes could not be written to {directory!r}. Expected: a "
-            f"directory with room for the rows of this worker, {self._bytes} bytes so far. Received: {error}{free}. Free "
-            "some space there, choose another directory (`spark.local.dir`, or SPARK_LOCAL_DIRS on the executors), raise "
-            "`memoryBudget`, or use more workers."
+            f"directory with room for the rows of this worker, {self._bytes} bytes so far. Received: {error}{free}. "
+            "Free some space there, choose another directory (`spark.local.dir`, or SPARK_LOCAL_DIRS on the "
+            "executors), raise `memoryBudget`, or use more workers."
         )
 
     def close(self) -> None:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
@@ -91,7 +93,7 @@ class SliceState:
 
     `buffer_of(rank)` is the vector that holds that rank's contribution, and `decode` puts a chunk's payload into a
     part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those;
-    `empty` says that there is none, because everyone has passed and the rule gives something else.
+    `empty` says that there is none: everyone has passed, and the parameters are on the workers.
     """
 
     def __init__(
@@ -289,8 +291,10 @@ class SliceState:
         if sent:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
+        else:
+            self._give_parameters()
         self._closing = ()
-        self.empty = not sent and not self.rule.gives_parameters
+        self.empty = not sent and self.plan.applies_on_workers
         self.applied += len(sent)
         replies: list[Action] = []
         for rank in sorted(self.ranks):
@@ -306,12 +310,19 @@ class SliceState:
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
             self.applied += 1
+        else:
+            self._give_parameters()
         member.forget()
         member.round += 1
         if self.plan.meet != "bounded":
             return [self._answer(rank, member)]
         member.waiting = True
         return self._release()
+
+    def _give_parameters(self) -> None:
+        """Without a contribution there is nothing that a rule of its own kind could give."""
+        if not self.rule.gives_parameters and not self.plan.applies_on_workers:
+            np.copyto(self.result, self.parameters)
 
     def _release(self) -> list[Action]:
         """Answer those who waited and are not too far ahead any more."""

@@ -37,8 +37,8 @@ class Divergence:
     def reason(self) -> str:
         """One sentence."""
         return (
-            f"In epoch {self.epoch + 1}, after {self.step} steps, the {self.what} of worker {self.rank} on {self.host} "
-            "was not finite."
+            f"In epoch {self.epoch + 1}, after {self.step} steps, worker {self.rank} on {self.host} found infinite or "
+            f"NaN values in the {self.what}."
         )
 
     def warn(self, *, recalled: bool) -> None:

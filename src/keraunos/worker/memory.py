@@ -37,9 +37,9 @@ def explained(error: BaseException, job: TrainingJob | None, rank: int, workers_
     budget = resources.memory_budget(job.memory_budget, workers_on_host)
     batch = job.schedule.batch_of(rank, job.workers)
     told = MemoryError(
-        f"The worker ran out of memory. Expected: room for up to {budget} bytes of rows (`memoryBudget`), the model, and "
-        f"batches of {batch} rows (`batchSize`), beside {workers_on_host - 1} other workers on the host. Received: "
-        f"{asked}. {_ADVICE}"
+        f"The worker ran out of memory. Expected: room for up to {budget} bytes of rows (`memoryBudget`), the model, "
+        f"and batches of {batch} rows (`batchSize`), beside {workers_on_host - 1} other workers on the host. "
+        f"Received: {asked}. {_ADVICE}"
     )
     told.__cause__ = error
     return told
