@@ -125,3 +125,8 @@ def all_finite(vector: Vector, factor: float = 1.0) -> bool:
         typed = vector.dtype.type(factor)
         blocks = (vector[start : start + _BLOCK] for start in range(0, vector.size, _BLOCK))
         return all(bool(np.isfinite(block if factor == 1.0 else block * typed).all()) for block in blocks)
+
+
+def are_finite(arrays: Sequence[npt.NDArray[Any]]) -> bool:
+    """Whether no float in any of the arrays is infinite or NaN."""
+    return all(array.dtype.kind != "f" or bool(np.isfinite(array).all()) for array in arrays)

@@ -5,10 +5,19 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from keraunos.errors import ExchangeError, ModelError
+from keraunos.exchange.server import Server
+from keraunos.job.training_job import TrainingJob
 from keraunos.launch.lap_book import ClosedLap
+from keraunos.launch.workers import Workers
+from keraunos.learners.home_model import HomeModel
+from keraunos.parameters import Vector, all_finite
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +57,52 @@ class Divergence:
             "Training ended early. %s The model has the last good parameters, %s. %s onDivergence='skip' leaves such "
             "rounds out instead.", self.reason, which, _ADVICE,
         )  # fmt: skip
+
+
+class LastGood:
+    """Finite parameters at the end of a fit, wherever they are to be found."""
+
+    def __init__(self, job: TrainingJob, home: HomeModel, server: Server, workers: Workers) -> None:
+        self._job = job
+        self._home = home
+        self._server = server
+        self._workers = workers
+
+    def final(self, present: AbstractSet[int]) -> tuple[Vector, str | None]:
+        """The parameters when all have trained to the end, and what is wrong where they had to be replaced."""
+        vector = self._server.parameters(self._workers.check, last=True)
+        if self._job.on_divergence == "ignore" or all_finite(vector):
+            return vector, None
+        # Broken by a server's rule after the last that any worker saw. Workers that do not wait may be gone.
+        reason = "The parameters that the last round led to were not finite."
+        logger.warning("%s The model has earlier ones. %s", reason, _ADVICE)
+        return self._recalled(min(present, default=None) if self._job.exchange.synchronous else None), reason
+
+    def before(self, divergence: Divergence) -> Vector:
+        """The last good parameters when a worker has met what is not finite; says so."""
+        exchange = self._job.exchange
+        last = exchange.synchronous and not exchange.applies_on_workers
+        vector = np.array(self._server.parameters(self._workers.check, last=last))
+        good = all_finite(vector)
+        if not good:
+            vector = self._recalled(divergence.rank)
+        divergence.warn(recalled=not good)
+        return vector
+
+    def _recalled(self, rank: int | None) -> Vector:
+        """What a worker kept when a lap began; without one, what the model at home has."""
+        vector = self._home.read()
+        if rank is not None:
+            try:
+                vector = np.array(self._server.recall(rank, self._workers.check))
+            except ExchangeError:
+                logger.warning("Worker %d, which had kept good parameters, is gone; the model has older ones.", rank)
+        if not all_finite(vector):
+            raise ModelError(
+                "The model's parameters must be finite before training begins. Received: infinite or NaN ones. Load "
+                "them again, or initialise the model anew."
+            )
+        return vector
 
 
 class SkipBook:

@@ -11,27 +11,28 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, ExchangeError, JobError, ModelError, WorkerError
+from keraunos.errors import ClusterError, DataError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.callbacks import KerasCallbacks, check_divergence
-from keraunos.launch.divergence import Divergence, SkipBook
+from keraunos.launch.divergence import Divergence, LastGood, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.launch.rule_memory import RuleMemory
+from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
-from keraunos.parameters import Vector, all_finite
+from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
@@ -64,30 +65,6 @@ class TrainingResult:
     def archive(self) -> bytes:
         """The model with all that was compiled into it, as an archive."""
         return self._archive()
-
-
-@dataclass
-class RuleMemory:
-    """What the rule on the driver's server remembers (an optimizer's moments), from one fit to the next.
-
-    Given to a fit, the rule begins with it, where there is something, and leaves there what it knows in the end. The
-    fits must have the same rule and the same model.
-    """
-
-    state: list[npt.NDArray[Any]] = field(default_factory=list)
-
-
-class Workers(Protocol):
-    """What was launched."""
-
-    def check(self) -> None:
-        """Raise what ended the workers early; return while they run, or when they ended well."""
-
-    def ended(self) -> bool:
-        """Whether all of them are gone."""
-
-    def advice(self) -> str:
-        """What a user may do when workers do not come."""
 
 
 class Fit:
@@ -136,15 +113,13 @@ class Fit:
             backend=job.model.backend,
         ) as server:
             if memory is not None:
-                _remember(server, memory)
+                memory.begin(server)
             for each in asked:
                 each.begin(home)
             server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
             yield cls(job, home, server, asked, verbose)
-            if memory is not None and server.rule is not None:
-                state = list(server.rule.state())
-                if job.on_divergence == "ignore" or all(map(_is_finite, state)):
-                    memory.state = state
+            if memory is not None:
+                memory.end(server, checked=job.on_divergence != "ignore")
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -177,20 +152,6 @@ class Fit:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
         return TrainingResult(self._home.to_archive, history, self._home.read())
-
-
-def _remember(server: Server, memory: RuleMemory) -> None:
-    if server.rule is None:
-        raise JobError(
-            "What a rule remembers can be carried on only where the driver has it. Expected: servers='driver' and a "
-            f"rule that is not the workers' own. Received: rule={str(server.plan.rule)!r}."
-        )
-    if memory.state:
-        server.rule.restore(memory.state)
-
-
-def _is_finite(array: npt.NDArray[Any]) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 class _Follower:
@@ -228,6 +189,7 @@ class _Follower:
         self._told_left_out = False
         self._divergence: Divergence | None = None
         self._skips = SkipBook()
+        self._good = LastGood(job, home, server, workers)
         self._ended: str | None = None
 
     def run(self) -> History:
@@ -241,7 +203,9 @@ class _Follower:
             while len(self._left | self._done) < self._job.workers and self._divergence is None:
                 self._handle(self._next())
             if self._divergence is None:
-                self._home.write(self._final())
+                vector, broken = self._good.final(self._joined.keys() - self._left)
+                self._ended = broken or self._ended
+                self._home.write(vector)
                 self._server.release()
                 self._see_off()
             else:
@@ -250,52 +214,15 @@ class _Follower:
             each.end()
         return History(self._history, ended=self._ended, skipped_rows=self._skips.rows)
 
-    def _final(self) -> Vector:
-        """The parameters when all have trained to the end: finite, as far as anybody watches."""
-        vector = self._server.parameters(self._workers.check, last=True)
-        if self._job.on_divergence == "ignore" or all_finite(vector):
-            return vector
-        # Broken by a server's rule after the last that any worker saw.
-        waiting = self._joined.keys() - self._left if self._job.exchange.synchronous else set()
-        rank = min(waiting, default=min(self._joined))
-        self._ended = f"The parameters that the last round led to were not finite (seen by worker {rank})."
-        logger.warning("%s The model has earlier ones. Lower the learning rate, or clip gradients.", self._ended)
-        return self._recalled(rank if waiting else None)
-
     def _end_early(self, divergence: Divergence) -> None:
         """End for everyone where a worker has met what is not finite: the last good parameters come home."""
-        exchange = self._job.exchange
-        last = exchange.synchronous and not exchange.applies_on_workers
-        vector = np.array(self._server.parameters(self._workers.check, last=last))
-        good = all_finite(vector)
-        if not good:
-            vector = self._recalled(divergence.rank)
-        divergence.warn(recalled=not good)
+        vector = self._good.before(divergence)
         self._ended = divergence.reason
         lap = self._book.cut(divergence.step)
         self._ask(lap, vector)
         self._history.append(lap.epoch_logs)
-        if self._progress is not None:
-            self._progress.epoch_end(lap.epoch, lap.epoch_logs)
         self._home.write(vector)
         self._server.stop(divergence.reason)
-
-    def _recalled(self, rank: int | None) -> Vector:
-        """What a worker kept when a lap began; without one, what the model at home has."""
-        vector = self._home.read()
-        if rank is not None:
-            try:
-                vector = np.array(self._server.recall(rank, self._workers.check))
-            except ExchangeError:
-                logger.warning(
-                    "Worker %d, which had kept good parameters, is gone; the model has those of before.", rank
-                )
-        if not all_finite(vector):
-            raise ModelError(
-                "The model's parameters must be finite before training begins. Received: infinite or NaN ones. Load "
-                "them again, or initialise the model anew."
-            )
-        return vector
 
     def _see_off(self) -> None:
         """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""

@@ -31,9 +31,10 @@ from keraunos.errors import ClusterError, JobError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, RuleMemory, TrainingResult
+from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 from keraunos.worker.memory import after_kill
 

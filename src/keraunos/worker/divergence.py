@@ -19,7 +19,7 @@ from keraunos.exchange.client import Client
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
-from keraunos.parameters import Vector, all_finite
+from keraunos.parameters import Vector, all_finite, are_finite
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Watch:
         if not self._steps_alone:
             return
         state = self._learner.optimizer_state()
-        good = [_is_finite(each) for each in state]
+        good = [are_finite([each]) for each in state]
         if not all(good):
             kept = zip(state, self._kept_optimizer, good, strict=True)
             self._learner.restore_optimizer([now if fine else before for now, before, fine in kept])
@@ -111,7 +111,7 @@ class Watch:
         np.copyto(self._kept, parameters)
         if self._skips and self._steps_alone:
             state = self._learner.optimizer_state()
-            if all(map(_is_finite, state)):
+            if are_finite(state):
                 self._kept_optimizer = state
 
     def _refuse(self, round_: int, what: str, rows: int) -> None:
@@ -122,7 +122,3 @@ class Watch:
 
     def _stop(self, round_: int, what: str) -> NoReturn:
         self._client.diverged(round_, {**self._place, "what": what})
-
-
-def _is_finite(array: Any) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
