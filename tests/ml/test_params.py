@@ -31,6 +31,7 @@ VALUES = {
     "memoryBudget": 1 << 20,
     "model": mlp(),
     "numWorkers": 3,
+    "onDivergence": "skip",
     "onWorkerLost": "continue",
     "pixels": {"scale": 1.0, "mean": [1.0, 2.0, 3.0], "order": "BGR", "layout": "CHW"},
     "predictionCol": "p",

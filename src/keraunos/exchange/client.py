@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -190,10 +190,12 @@ class Client:
         rows: int,
         metrics: Sequence[npt.NDArray[np.float64]],
         validation: Sequence[npt.NDArray[np.float64]],
+        facts: Mapping[str, Any],
     ) -> None:
-        """Tell the driver that a lap is done: the rest of its metrics, then those of the validation rows."""
+        """Tell the driver that a lap is done: the rest of its metrics, those of the validation rows, and `facts`."""
         shapes, buffer = pack_arrays([*metrics, *validation])
         body = {
+            **facts,
             "rows": rows,
             "epoch": leg.epoch,
             "lap": leg.index,
@@ -267,6 +269,12 @@ class Client:
         self._say(Kind.FAILED, body=body)
         with contextlib.suppress(Stopped):
             self._wait(Kind.STOP)
+
+    def diverged(self, round_: int, body: Mapping[str, Any]) -> NoReturn:
+        """Tell the driver what is not finite, and attend to everything until it ends the job: raises `Stopped`."""
+        self._say(Kind.DIVERGED, round_, body=body)
+        self.wait_until(lambda: None, "the end of the training")
+        raise AssertionError
 
     def bye(self, body: Mapping[str, Any] | None = None) -> None:
         """Leave the job in good order: once the driver knows, or cannot be told."""

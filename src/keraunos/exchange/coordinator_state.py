@@ -272,6 +272,11 @@ class CoordinatorState:
         self.uploads_missing = {min(self._live(), default=min(there))}
         return [Send(rank, Message(Kind.UPLOAD)) for rank in self.uploads_missing]
 
+    def recall_parameters(self, rank: int) -> list[Action]:
+        """Have a worker send the parameters that it kept when a lap began."""
+        self.uploads_missing = {rank}
+        return [Send(rank, Message(Kind.RECALL))]
+
     def alive(self) -> list[Action]:
         """A sign of life for everyone."""
         return self._to_all(Message(Kind.ALIVE))
@@ -315,6 +320,7 @@ class CoordinatorState:
             Kind.BYE: self._leave,
             Kind.PULSE: self._pulse,
             Kind.STACKS: self._stacks,
+            Kind.DIVERGED: self._diverged,
         }
 
     def _to_all(self, message: Message) -> list[Action]:
@@ -547,6 +553,11 @@ class CoordinatorState:
         self._norms = {number: each for number, each in self._norms.items() if number >= message.round}
         answer = Message(Kind.TOTAL_NORM, round=message.round, body={"value": total})
         return [Send(rank, answer) for rank in sorted(parts)]
+
+    def _diverged(self, message: Message) -> list[Action]:
+        """What a worker has is not finite; it waits for what the driver does about it."""
+        body = {name: int(message.body[name]) for name in ("epoch", "step")}
+        return [Event(message.kind, message.rank, {**body, "what": str(message.body["what"])}, round=message.round)]
 
     def _leave(self, message: Message) -> list[Action]:
         self.members[message.rank].gone = True

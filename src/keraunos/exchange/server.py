@@ -165,6 +165,11 @@ class Server:
         self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.ask_for_parameters(last=last))
         return self.state.uploaded
 
+    def recall(self, rank: int, check: Callable[[], None] | None = None) -> Vector:
+        """The parameters that a worker kept when a lap began, while it listens."""
+        self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.recall_parameters(rank))
+        return self.state.uploaded
+
     @property
     def rule(self) -> Rule | None:
         """The rule, where parameters and rule are here; nobody else may be using it when it is asked for its state."""

@@ -33,7 +33,6 @@ class SliceLink(ABC):
         self.part = part
         self.joined = False
         self.round = 0
-        self.empty = False
 
     @abstractmethod
     def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
@@ -58,6 +57,11 @@ class SliceLink(ABC):
     @abstractmethod
     def result(self) -> Vector:
         """The result that is complete, where it lies."""
+
+    @property
+    @abstractmethod
+    def empty(self) -> bool:
+        """Whether the result that is complete is none: nobody has contributed to its round."""
 
     @property
     @abstractmethod
@@ -113,6 +117,11 @@ class HostedLink(SliceLink):
         return self._server.state.result
 
     @property
+    def empty(self) -> bool:
+        """As the server's state says."""
+        return self._server.state.empty
+
+    @property
     def in_common(self) -> bool:
         """Where the server puts it there."""
         return self._server.in_common
@@ -142,6 +151,7 @@ class RemoteLink(SliceLink):
         self._joining = False
         self._said: list[tuple[Kind, int, int, Mapping[str, Any], Any]] = []
         self._moved = False
+        self._empty = False
 
     def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
         """Say it over the socket."""
@@ -201,6 +211,11 @@ class RemoteLink(SliceLink):
             return self._download.vector
         assert self._common is not None
         return self._common
+
+    @property
+    def empty(self) -> bool:
+        """As the server has said."""
+        return self._empty
 
     @property
     def in_common(self) -> bool:
@@ -264,7 +279,7 @@ class RemoteLink(SliceLink):
             self._say()
         elif message.kind is Kind.RESULT and self._is_wanted(message):
             self._by_socket = message.payload is not None
-            self.empty = bool(message.body.get("empty"))
+            self._empty = bool(message.body.get("empty"))
             self._arrived = self._arrivals.take(message) if self._by_socket else True
 
     def _is_wanted(self, message: Message) -> bool:

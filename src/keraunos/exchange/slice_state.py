@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
@@ -132,7 +134,8 @@ class SliceState:
     """All that the server of one slice knows.
 
     `buffer_of(rank)` is the vector that holds that rank's contribution, and `decode` puts a chunk's payload into a
-    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those.
+    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those;
+    `empty` says that there is none: everyone has passed, and the parameters are on the workers.
     """
 
     def __init__(
@@ -160,9 +163,9 @@ class SliceState:
         self.contributed: Counter[int] = Counter()
         self.saves = SavePoints()
         self._standing: dict[int, int] = {}
+        self.empty = False
         self._closing: tuple[int, ...] = ()
         self._asked: list[Action] = []
-        self._empty = False
         self._alone = alone
         self._buffer_of = buffer_of
         self._decode = decode
@@ -333,8 +336,10 @@ class SliceState:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
-        if message.round > member.round or member.elements or not self.plan.synchronous:
+        if message.round > member.round or member.elements or member.waiting:
             return self._drop()
+        if not self.plan.synchronous:
+            return self._apply(message.rank, member)
         member.passed = True
         return self._close_if_complete()
 
@@ -364,8 +369,9 @@ class SliceState:
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
-        body = {"empty": True} if self._empty else {}
-        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body=body), self.result)
+        if self.empty:
+            return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body={"empty": True}))
+        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()
@@ -395,9 +401,11 @@ class SliceState:
         if sent:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
+        else:
+            self._give_parameters()
         self._closing = ()
         self._asked = []
-        self._empty = not sent
+        self.empty = not sent and self.plan.applies_on_workers
         self.applied += len(sent)
         for each in sent:
             self.contributed[each.rank] += each.rows
@@ -416,13 +424,20 @@ class SliceState:
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
             self.contributed[rank] += sent.rows
-        self.applied += 1
+            self.applied += 1
+        else:
+            self._give_parameters()
         member.forget()
         member.round += 1
         if self.plan.meet != "bounded":
             return [self._answer(rank, member)]
         member.waiting = True
         return self._release()
+
+    def _give_parameters(self) -> None:
+        """Without a contribution there is nothing that a rule of its own kind could give."""
+        if not self.rule.gives_parameters and not self.plan.applies_on_workers:
+            np.copyto(self.result, self.parameters)
 
     def _release(self) -> list[Action]:
         """Answer those who waited and are not too far ahead any more."""

@@ -83,11 +83,6 @@ class Slices:
         """Whether a worker must have had the parameters whole before it can read a result."""
         return self._plan.compression is not None and not self._plan.applies_on_workers
 
-    @property
-    def empty(self) -> bool:
-        """Whether nobody has contributed to the round that was collected last: one who could have was left out."""
-        return any(link.empty for link in self._links)
-
     def join(self, *, wants_parameters: bool) -> int:
         """Join every slice; the round at which this rank stands. With `wants_parameters` they come, too."""
         wants = wants_parameters or self.first_needed
@@ -136,13 +131,20 @@ class Slices:
             link.expect(round_)
             link.send(Kind.PASS, round_)
 
+    @property
+    def empty(self) -> bool:
+        """Whether what was collected last is no result: everyone has passed, and the servers have no parameters."""
+        return any(link.empty for link in self._links)
+
     def collect(self, round_: int) -> Vector:
-        """The result of a round, once it is here."""
+        """The result of a round, once it is here; nothing where it is `empty`."""
         for link in self._links:
             link.expect(round_)
         self._client.wait_until(
             lambda: all(link.complete() for link in self._links) or None, "a round's result", self._ask_again
         )
+        if self.empty:
+            return self._whole
         if len(self._links) == 1:
             return self._links[0].result()
         for link in self._links:

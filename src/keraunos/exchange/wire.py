@@ -58,6 +58,7 @@ class Kind(IntEnum):
     STACKS = 15
     GOT = 16
     MISSED = 17
+    DIVERGED = 20
 
     WELCOME = 32
     BLOB = 33
@@ -73,6 +74,7 @@ class Kind(IntEnum):
     PROBE = 43
     REMOVE = 44
     SAVE = 45
+    RECALL = 50
 
     JOIN = 64
     PUSH = 65

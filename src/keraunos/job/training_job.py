@@ -23,6 +23,7 @@ FORMATS = ("keras", GRAPH)
 WHEN_LOST = ("stop", "continue")
 # A worker gives a sign of life every two seconds; one or two of them may be late.
 LEAST_PATIENCE = 5.0
+DIVERGENCES = ("stop", "skip", "ignore")
 
 _HEADER_LENGTH = struct.Struct("!Q")
 
@@ -62,6 +63,8 @@ class TrainingJob:
         worker_patience: for how many seconds a worker that gives no sign of life is waited for.
         on_worker_lost: what happens then: `"stop"` ends the fit, `"continue"` goes on without it and its rows.
         stall_report_after: after how many seconds without progress the driver logs where every worker is.
+        on_divergence: what happens when a loss, or what a worker is about to share, is not finite: `"stop"` (training
+            ends with the last good parameters), `"skip"` (that round is left out) or `"ignore"` (training goes on).
     """
 
     model: ModelSource
@@ -76,6 +79,7 @@ class TrainingJob:
     worker_patience: float = 300.0
     on_worker_lost: str = "stop"
     stall_report_after: float = 300.0
+    on_divergence: str = "stop"
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
@@ -98,6 +102,8 @@ class TrainingJob:
         if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
         check_attendance(self.worker_patience, self.on_worker_lost, self.stall_report_after)
+        if self.on_divergence not in DIVERGENCES:
+            raise JobError(one_of("onDivergence", self.on_divergence, DIVERGENCES))
         if self.ports is not None:
             object.__setattr__(self, "ports", checked_ports(self.ports))
         check_compression(self.exchange, self.model.floatx)
@@ -123,6 +129,7 @@ class TrainingJob:
                 "worker_patience": self.worker_patience,
                 "on_worker_lost": self.on_worker_lost,
                 "stall_report_after": self.stall_report_after,
+                "on_divergence": self.on_divergence,
             }
         ).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
@@ -146,6 +153,7 @@ class TrainingJob:
             worker_patience=data["worker_patience"],
             on_worker_lost=data["on_worker_lost"],
             stall_report_after=data["stall_report_after"],
+            on_divergence=data["on_divergence"],
         )
 
 

@@ -44,6 +44,11 @@ def check_callbacks(callbacks: Sequence[Any]) -> None:
                 f"The callback {name} swaps the optimizer's variables, which live on the workers. "
                 "Compile the model with `use_ema=True` in its optimizer instead."
             )
+        if getattr(callback, "raise_error", False) and isinstance(callback, keras.callbacks.TerminateOnNaN):
+            raise JobError(
+                "The callback TerminateOnNaN must be left to end a training without an error. Received: "
+                "raise_error=True. Leave that out, and look at `history.ended` after the fit."
+            )
         hooks = _batch_hooks_in_use(callback)
         if hooks:
             raise JobError(
@@ -51,6 +56,15 @@ def check_callbacks(callbacks: Sequence[Any]) -> None:
                 "callbacks do not run. Use its epoch hooks (on_epoch_begin, on_epoch_end), or, for ModelCheckpoint, "
                 "save_freq='epoch'."
             )
+
+
+def check_divergence(callbacks: Sequence[Any], on_divergence: str) -> None:
+    """Refuse a TerminateOnNaN where the job says something else; where it does not, the workers do its work."""
+    if any(type(each).__name__ == "TerminateOnNaN" for each in callbacks) and on_divergence != "stop":
+        raise JobError(
+            "The callback TerminateOnNaN needs onDivergence='stop', which is what it asks for. Received: "
+            f"{on_divergence!r}. Leave one of them out."
+        )
 
 
 class KerasCallbacks(Hooks):
@@ -198,6 +212,9 @@ def _batch_hooks_in_use(callback: Any) -> list[str]:
     import keras
 
     kind = type(callback)
+    if kind is keras.callbacks.TerminateOnNaN:
+        # A loss that is not finite ends the training where it was computed: see `check_divergence`.
+        return []
     if kind is keras.callbacks.ModelCheckpoint and callback.save_freq == "epoch":
         return []
     if kind is keras.callbacks.TensorBoard and callback.update_freq == "epoch" and not callback.profile_batch:

@@ -11,30 +11,32 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
-from keraunos.errors import ClusterError, DataError, JobError, WorkerError
+from keraunos.errors import ClusterError, DataError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.launch.divergence import Divergence, LastGood, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
 from keraunos.launch.program import PROGRAM_FILE, this_program
 from keraunos.launch.rank_table import LostRows, RankTable
 from keraunos.launch.roll_call import RollCall
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
+from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
 from keraunos.parameters import Vector
@@ -56,7 +58,8 @@ class TrainingResult:
     """What a fit gives: the trained model, and what it measured.
 
     Attributes:
-        history: the epochs and their metrics.
+        history: the epochs and their metrics; where training ended early by itself, why (`history.ended`); and how many
+            rows were skipped (`history.skipped_rows`).
         parameters: the trained parameters as one vector, where the fit was this process's own.
         contributed: how many rows of each rank the servers have applied, over the whole training.
         ranks: what each rank did with its time; prints as a table.
@@ -85,33 +88,6 @@ class TrainingResult:
     def archive(self) -> bytes:
         """The model with all that was compiled into it, as an archive."""
         return self._archive()
-
-
-@dataclass
-class RuleMemory:
-    """What the rule on the driver's server remembers (an optimizer's moments), from one fit to the next.
-
-    Given to a fit, the rule begins with it, where there is something, and leaves there what it knows in the end. The
-    fits must have the same rule and the same model.
-    """
-
-    state: list[npt.NDArray[Any]] = field(default_factory=list)
-
-
-class Workers(Protocol):
-    """What was launched."""
-
-    def check(self) -> None:
-        """Raise what ended the workers early; return while they run, or when they ended well."""
-
-    def ended(self) -> bool:
-        """Whether all of them are gone."""
-
-    def advice(self) -> str:
-        """What a user may do when workers do not come."""
-
-    def abandon(self, rank: int) -> None:
-        """The training goes on without this rank: nobody waits for its end, and how it ends is no error."""
 
 
 class PartLost(WorkerError):  # noqa: N818 - says what happened
@@ -166,6 +142,7 @@ class Fit:
 
         With `saving` the training goes on where it was saved last, and is saved as it goes.
         """
+        check_divergence(callbacks, job.on_divergence)
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:
@@ -191,13 +168,13 @@ class Fit:
             nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
         ):
             if memory is not None:
-                _remember(server, memory)
+                memory.begin(server)
             saved = None if saving is None or writer is None else (saving.every, writer)
             opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
             opened._begin()
             yield opened
-            if memory is not None and server.rule is not None:
-                memory.state = list(server.rule.state())
+            if memory is not None:
+                memory.end(server, checked=job.on_divergence != "ignore")
 
     def _begin(self) -> None:
         """Let the hooks begin, or go on."""
@@ -277,16 +254,6 @@ def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed
     return resumed
 
 
-def _remember(server: Server, memory: RuleMemory) -> None:
-    if server.rule is None:
-        raise JobError(
-            "What a rule remembers can be carried on only where the driver has it. Expected: servers='driver' and a "
-            f"rule that is not the workers' own. Received: rule={str(server.plan.rule)!r}."
-        )
-    if memory.state:
-        server.rule.restore(memory.state)
-
-
 class _Follower:
     """What the driver learns from the workers, message by message."""
 
@@ -325,6 +292,10 @@ class _Follower:
         self._look_next = 0.0
         self._started = False
         self.roll = RollCall(job, server, clock)
+        self._divergence: Divergence | None = None
+        self._skips = SkipBook()
+        self._good = LastGood(job, home, server, self._look)
+        self._ended: str | None = None
         self._laps_done: dict[int, int] = {}
         self._resumed = resumed
         self.contributed: dict[int, int] = {}
@@ -371,16 +342,31 @@ class _Follower:
             self._expect()
             self._begin()
             self._started = True
-            while len(self._left | self._done) < self._job.workers:
+            while len(self._left | self._done) < self._job.workers and self._divergence is None:
                 self._handle(self._next())
-            self._look()
-            self._home.write(self._server.parameters(self._look, last=True))
-            self._server.release()
-            self._see_off()
+            if self._divergence is None:
+                self._look()
+                vector, broken = self._good.final(self._joined.keys() - self._left)
+                self._ended = broken or self._ended
+                self._home.write(vector)
+                self._server.release()
+                self._see_off()
+            else:
+                self._end_early(self._divergence)
         self.contributed = self._server.contributed() or self.contributed
         for each in self._hooks:
             each.end()
-        return History(self._history)
+        return History(self._history, ended=self._ended, skipped_rows=self._skips.rows)
+
+    def _end_early(self, divergence: Divergence) -> None:
+        """End for everyone where a worker has met what is not finite: the last good parameters come home."""
+        vector = self._good.before(divergence)
+        self._ended = divergence.reason
+        lap = self._book.cut(divergence.step)
+        self._ask(lap, vector)
+        self._history.append(lap.epoch_logs)
+        self._home.write(vector)
+        self._server.stop(divergence.reason)
 
     def _begin(self) -> None:
         """Let training begin where it begins for all at once."""
@@ -542,6 +528,7 @@ class _Follower:
             Kind.FAILED: self._on_failed,
             Kind.STACKS: self.roll.hear_stacks,
             Kind.REMOVE: self._on_lost,
+            Kind.DIVERGED: self._on_diverged,
         }
         handler = handlers.get(event.kind)
         if handler is not None:
@@ -648,6 +635,7 @@ class _Follower:
         self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
         self._laps_done[event.rank] = event.round + 1
         self._rows_done[event.rank] = int(event.body["rows"])
+        self._skips.note(event.rank, event.body)
         self._close_laps()
 
     def _on_done(self, event: Event) -> None:
@@ -666,6 +654,10 @@ class _Follower:
         self._tell_left_out()
         self._close_laps()
 
+    def _on_diverged(self, event: Event) -> None:
+        if self._divergence is None:
+            self._divergence = Divergence.of(event.rank, self._joined.get(event.rank, "a host"), event.body)
+
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
         raise_failure(event.rank, event.body)
@@ -676,6 +668,9 @@ class _Follower:
             lap = self._book.close(set(range(self._job.workers)) - self._left - self._done)
             if lap is None:
                 return
+            self._ended = self._skips.close(lap, self._joined)
+            if self._ended is not None:
+                lap = lap.unmeasured()
             self._last = self._ask(lap)
             if lap.over or self._last:
                 self._history.append(lap.epoch_logs)
@@ -694,8 +689,8 @@ class _Follower:
         if asks:
             self._save_slices()
 
-    def _ask(self, closed: ClosedLap) -> bool:
-        """Tell the hooks that a lap ended; whether it was the last."""
+    def _ask(self, closed: ClosedLap, vector: Vector | None = None) -> bool:
+        """Tell the hooks that a lap ended, with these parameters or those of now; whether it was the last."""
         lap = Lap(
             epoch=closed.epoch,
             step=closed.step,
@@ -703,16 +698,16 @@ class _Follower:
             logs=closed.logs,
             epoch_logs=closed.epoch_logs,
             last=closed.last,
-            parameters=self._parameters_of_now(),
+            parameters=self._parameters_of_now(vector),
         )
         for each in self._hooks:
             if each.end_lap(lap):
                 lap = replace(lap, last=True)
         return lap.last
 
-    def _parameters_of_now(self) -> Callable[[], Vector]:
+    def _parameters_of_now(self, vector: Vector | None = None) -> Callable[[], Vector]:
         """What gives the parameters as they are at this meeting; they come home once, whoever asks."""
-        found: list[Vector] = []
+        found: list[Vector] = [] if vector is None else [vector]
 
         def parameters() -> Vector:
             if not found:

@@ -7,12 +7,16 @@ every rank that still trains has reported it, or an end of that epoch before it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from keraunos.learners.home_model import MetricStates, State
+from keraunos.telemetry.charts import VALIDATION
+
+_UNMEASURED = {"loss": math.nan}
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class ClosedLap:
     last: bool
     logs: dict[str, float]
     epoch_logs: dict[str, float]
+
+    def unmeasured(self) -> ClosedLap:
+        """The same lap as the last of all, and with no row of its epoch in the metrics."""
+        logs = _UNMEASURED | {name: value for name, value in self.logs.items() if name.startswith(VALIDATION)}
+        return replace(self, last=True, logs=logs, epoch_logs=dict(logs))
 
 
 @dataclass
@@ -120,6 +129,21 @@ class LapBook:
         """Expect nothing more of a rank; what it has measured counts."""
         self._reached.pop(rank, None)
 
+    def cut(self, step: int) -> ClosedLap:
+        """The open lap as far as it was reported, where training ends within it after so many steps."""
+        lap = self._open.pop(self._at, _Measured())
+        self._take_in(lap)
+        return ClosedLap(
+            number=self._closed,
+            epoch=self._at[0],
+            step=step,
+            ends_epoch=False,
+            over=True,
+            last=True,
+            logs=self._logs(lap.states) or dict(_UNMEASURED),
+            epoch_logs=self._logs(self._epoch.states) or dict(_UNMEASURED),
+        )
+
     def so_far(self) -> dict[str, float]:
         """The metrics of the open epoch, without validation."""
         lap = self._open.get(self._at)
@@ -207,7 +231,7 @@ class LapBook:
         logs = self.reader.read([measured[rank] for rank in sorted(measured)])
         if self._epoch.validation:
             validation = self.reader.read([self._epoch.validation[rank] for rank in sorted(self._epoch.validation)])
-            logs |= {f"val_{name}": value for name, value in validation.items()}
+            logs |= {f"{VALIDATION}{name}": value for name, value in validation.items()}
         return logs
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.hooks import Hooks
+from keraunos.worker.memory import after_kill
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped
 
@@ -122,8 +124,9 @@ class WorkerProcesses:
             if self._failures[member] < self._max_failures:
                 self._start(member)
                 continue
+            killed = after_kill("SIGKILL") if process.returncode == -signal.SIGKILL else ""
             raise WorkerError(
-                f"its process ended with code {process.returncode}",
+                f"its process ended with code {process.returncode}.{killed}",
                 rank=member,
                 host="this host",
                 log_lines=self._tail(member),

@@ -33,11 +33,13 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, RuleMemory, TrainingResult
+from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
+from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +201,7 @@ def translated(error: BaseException) -> BaseException:
             f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
             "PYSPARK_PYTHON to the same version on both sides."
         )
-    return WorkerError(f"The Spark job failed: {_excerpt(text)}")
+    return WorkerError(f"The Spark job failed: {_excerpt(text)}{after_kill(text)}")
 
 
 class SparkJobs:

@@ -133,6 +133,9 @@ class KerasJaxLearner(KerasLearner):
         with keras.StatelessScope(state_mapping=mapping):
             return float(np.asarray(keras.ops.convert_to_tensor(self.model.optimizer.learning_rate)))
 
+    def _metric_value(self, at: int) -> float:
+        return float(self._metrics[at])
+
     def _write_learning_rate(self, value: float) -> None:
         index = self._learning_rate_index()
         self._optimizer[index] = jnp.array(value, dtype=self._optimizer[index].dtype)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -84,6 +86,16 @@ class KerasLearner(Learner):
             variable.assign(np.array(value))
         return len(noted.parts)
 
+    def loss_is_finite(self) -> bool:
+        """Whether the sum of losses that Keras keeps is finite; a model with its own `train_step` may keep none."""
+        at = self._loss_at
+        return at is None or math.isfinite(self._metric_value(at))
+
+    @property
+    def expects_overflow(self) -> bool:
+        """As Keras's LossScaleOptimizer does."""
+        return isinstance(self.model.optimizer, keras.optimizers.LossScaleOptimizer)
+
     @property
     def learning_rate(self) -> float:
         """The optimizer's learning rate as it is now."""
@@ -106,6 +118,17 @@ class KerasLearner(Learner):
         """Set the optimizer's variables to what `optimizer_state` gave."""
         for variable, value in zip(self.model.optimizer.variables, state, strict=True):
             variable.assign(np.array(value))
+
+    @cached_property
+    def _loss_at(self) -> int | None:
+        """Where among the metrics' variables the sum of the losses is."""
+        tracker = next((metric for metric in self.model.metrics if metric.name == "loss"), None)
+        if not isinstance(tracker, keras.metrics.Mean):
+            return None
+        return next(i for i, variable in enumerate(self.model.metrics_variables) if variable is tracker.total)
+
+    def _metric_value(self, at: int) -> float:
+        return float(keras.ops.convert_to_numpy(self.model.metrics_variables[at].value))
 
     def _read_learning_rate(self) -> float:
         return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))

@@ -96,6 +96,15 @@ class Learner(ABC):
         """The loss of each training step since the last call, beside its rows; none where a step's is not known."""
         return np.empty((0, 2))
 
+    def loss_is_finite(self) -> bool:
+        """Whether no training step since the last `take_metrics` had a loss that is infinite or NaN, if it is known."""
+        return True
+
+    @property
+    def expects_overflow(self) -> bool:
+        """Whether the optimizer scales the loss, so that gradients may be infinite and it passes over those itself."""
+        return False
+
     @abstractmethod
     def optimizer_state(self) -> list[npt.NDArray[Any]]:
         """The optimizer's variables."""

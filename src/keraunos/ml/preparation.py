@@ -99,6 +99,7 @@ def prepare(
         worker_patience=params.getWorkerPatience(),
         on_worker_lost=params.getOnWorkerLost(),
         stall_report_after=params.getStallReportAfter(),
+        on_divergence=params.getOnDivergence(),
     )
     return Prepared(job, signature, model)
 

@@ -9,6 +9,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
 from keraunos.ml.attendance_params import HasAttendance
 from keraunos.ml.checkpoint_params import HasCheckpoints
+from keraunos.ml.divergence_params import HasDivergence
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
@@ -259,7 +260,15 @@ class HasCluster(Settings):
 
 
 class TrainingParams(
-    HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasAttendance, HasCluster, HasCheckpoints, HasServing
+    HasModel,
+    HasTrainingColumns,
+    HasSchedule,
+    HasDivergence,
+    HasExchange,
+    HasAttendance,
+    HasCluster,
+    HasCheckpoints,
+    HasServing,
 ):
     """Every Param that the estimators share."""
 
@@ -288,6 +297,7 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    onDivergence: str
     onWorkerLost: str
     pixels: Mapping[str, Any] | None
     rule: Any

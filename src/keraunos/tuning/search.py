@@ -146,7 +146,7 @@ class _Measure:
         if self._evaluator is not None:
             return float(self._evaluator.evaluate(model.transform(self._held_out)))
         assert result is not None
-        return float(result.history["val_loss"][-1])
+        return float(result.history.get("val_loss", [math.nan])[-1])
 
     def is_better(self, one: float, other: float) -> bool:
         """Whether one metric beats another; what is no number beats nothing."""

@@ -34,7 +34,9 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
+from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
+from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
 from keraunos.worker.stopwatch import Stopwatch
@@ -65,6 +67,7 @@ def run(
 ) -> None:
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
     with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
+        job: TrainingJob | None = None
         try:
             sizes = client.hello({"versions": versions()})
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
@@ -81,7 +84,8 @@ def run(
             raise
         except BaseException as error:
             # The driver raises it; raised here as well, it would only fill Spark's log with frames of Java.
-            client.failed(describe_failure(error, log.lines))
+            told = explained(error, job, seat.rank, seat.workers_on_host)
+            client.failed(describe_failure(told, log.lines))
             if not isinstance(error, Exception):
                 raise
 
@@ -214,7 +218,8 @@ class _Training:
         self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
         self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
         self._saves = saves
-        self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
+        self._watch = Watch(job, client, learner)
+        self._rounds = rounds_of(job.exchange, learner, slices, self._watch, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
         self._stopwatch = Stopwatch(client)
         self._rows_done = 0
@@ -225,6 +230,7 @@ class _Training:
         """Every lap from where this rank stands, then the parameters where no server has them."""
         self._set_learning_rate(self._start.get("learning_rate"))
         first, skipped = self._begin()
+        self._watch.begin(self._rounds.parameters)
         ended = self._client.control is not None and self._client.control.last and self._start["again"]
         batches: Iterator[Batch] = iter(())
         for number in range(self._course.laps if ended else first, self._course.laps):
@@ -291,6 +297,7 @@ class _Training:
         self._losses_done = skipped * length
         for first in range(leg.first + skipped * length, leg.stop, max(1, length)):
             portion = itertools.islice(batches, min(length, leg.stop - first))
+            self._watch.at(leg.epoch, leg.step + first - leg.first)
             self._rows_done += self._stopwatch.time(partial(self._rounds.run, self._state.round), portion)
             self._state.end_round()
             self._client.tally.round, self._client.tally.rows = self._state.round, self._rows_done
@@ -306,12 +313,16 @@ class _Training:
     def _ends_after(self, leg: Leg) -> bool:
         """Measure what a lap led to, report it, and hear whether it was the last."""
         self._rounds.finish()
+        self._watch.end_lap(self._state.round, self._rounds.parameters)
         self._report_losses(leg)
         metrics = self._learner.take_metrics()
         for batch in self._shard.validation_batches(self._batch_size, remainder=self._schedule.remainder):
             self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if self._shard.validation_rows else []
-        self._client.end_lap(leg, self._rows_done, metrics, validation)
+        facts = self._watch.take_lap()
+        if facts["skipped"] and not facts["trained"]:
+            metrics = []
+        self._client.end_lap(leg, self._rows_done, metrics, validation, facts)
         control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False
