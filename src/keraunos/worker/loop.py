@@ -35,6 +35,7 @@ from keraunos.worker import resources
 from keraunos.worker.failure import LastLines, describe_failure
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
+from keraunos.worker.thread_name import thread_named, worker_name
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,11 @@ def run(
     custom_objects: Mapping[str, Any] | None = None,
 ) -> None:
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
-    with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
+    with (
+        thread_named(worker_name(seat.rank)),
+        LastLines() as log,
+        Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client,
+    ):
         try:
             sizes = client.hello({"versions": versions()})
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
