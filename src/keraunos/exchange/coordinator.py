@@ -135,8 +135,9 @@ class Coordinator:
                 continue
             known = self.state.members.get(message.rank)
             before = None if known is None else known.incarnation
+            former = self._clients.get(message.rank)
             # A rank is who joined as it: the same words from somebody else are a replay.
-            if message.incarnation == before and self._clients.get(message.rank) != client:
+            if message.incarnation == before and former != client:
                 self._endpoint.dropped += 1
                 continue
             actions = self.state.receive(message)
@@ -144,15 +145,15 @@ class Coordinator:
             if known is not None and known.incarnation != before:
                 # Only now: a message that was not taken gives nobody a rank.
                 self._clients[message.rank] = client
-            self._act(actions, client)
+            self._act(actions, client, former)
 
-    def _act(self, actions: Iterable[Action], sender: bytes) -> None:
+    def _act(self, actions: Iterable[Action], sender: bytes, former: bytes | None = None) -> None:
         for action in actions:
             if isinstance(action, Event):
                 if action.kind is Kind.PARAMETERS and not self.state.uploads_missing:
                     self.uploaded.set()
                 self.events.put(action)
                 continue
-            client = sender if action.to_sender else self._clients.get(action.rank)
+            client = sender if action.to_sender else former if action.to_former else self._clients.get(action.rank)
             if client is not None:
                 self._endpoint.send(client, action.message, copy=action.message.payload is None)

@@ -27,11 +27,15 @@ _MOST_STATE_BYTES = 1 << 40
 
 @dataclass(frozen=True)
 class Send:
-    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not."""
+    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not.
+
+    `to_former` is for the one whose rank another has just taken.
+    """
 
     rank: int
     message: Message
     to_sender: bool = False
+    to_former: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,9 @@ class CoordinatorState:
         try:
             known = self.members.get(message.rank)
             if known is not None and message.incarnation < known.incarnation:
+                if message.kind is Kind.STATE and known.returning and int(message.body["for"]) == message.rank:
+                    # What it leaves to the one that has taken its rank.
+                    return self._state(message)
                 self.dropped += 1
                 body = {"reason": SUPERSEDED}
                 stop = Message(Kind.STOP, message.rank, message.incarnation, body=body)
@@ -239,6 +246,11 @@ class CoordinatorState:
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
         event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
         actions: list[Action] = [event, Send(message.rank, welcome)]
+        if again and known is not None and not known.gone:
+            # Spark starts ranks that are alive, too, where it runs a stage again. One that waits says nothing that it
+            # could be answered to, and holds a slot that a lost rank may need.
+            stop = Message(Kind.STOP, message.rank, known.incarnation, body={"reason": SUPERSEDED})
+            actions.append(Send(message.rank, stop, to_former=True))
         if again and message.rank in self.uploads_missing and message.rank not in self._hosts:
             actions += self.ask_one_for_parameters()
         # Whoever waited for the state of the one that was lost gets another's.
@@ -354,7 +366,8 @@ class CoordinatorState:
             return []
         del self._arriving[message.rank, target]
         self._held[target] = Held(message.round, list(message.body["arrays"]), buffer)
-        return [] if target == message.rank else self._hand_over(target)
+        asked = target != message.rank or self.members[target].wanted_round == message.round
+        return self._hand_over(target) if asked else []
 
     def _ask(self, message: Message) -> list[Action]:
         """A rank that came back wants weights and optimizer state, as they are before the round that it names."""
@@ -365,7 +378,8 @@ class CoordinatorState:
         member = self.members[rank]
         wanted = member.wanted_round if round_ is None else round_
         others = [other for other in self._live() if other != rank]
-        if wanted is None or not others:
+        held = self._held.get(rank)
+        if wanted is None or not others or (held is not None and held.round == wanted):
             return self._hand_over(rank)
         member.wanted_round, member.asked_for = wanted, others[0]
         return [Send(others[0], Message(Kind.SNAPSHOT, round=wanted, body={"for": rank}))]

@@ -235,6 +235,7 @@ class _Training:
         if again:
             parameters = self._state.recover(parameters)
         self._rounds.begin(parameters)
+        self._state.stand()
         if self._plan.applies_on_workers:
             self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(self._rounds.weights()))
         laps, rounds = self._course.place(self._state.round)
