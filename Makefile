@@ -18,7 +18,7 @@ OLDEST_WITHOUT := --ignore tests/learners/test_keras_tensorflow.py --ignore test
 	--deselect tests/integration/test_backends.py::test_workers_on_tensorflow_for_a_driver_on_jax
 OLDEST_WARNS := -W "ignore:unclosed <socket:ResourceWarning" -W "ignore::pytest.PytestUnraisableExceptionWarning"
 
-.PHONY: help demo test test-torch test-oldest check format clean
+.PHONY: help demo test test-torch test-oldest chaos chaos-quick check format clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an enviro
 test-oldest: $(VENV_OLDEST)/.installed ## the JAX side on the oldest versions that pyproject.toml admits
 	@$(WITH_JAVA); $(VENV_OLDEST)/bin/python $(PYTEST) -m "not torch" $(OLDEST_WITHOUT) $(OLDEST_WARNS) $(ARGS)
 
+chaos: $(VENV)/.installed ## an hour of fits on a real cluster that are disturbed on purpose (ARGS="--seed 2" for others)
+	@$(WITH_JAVA); $(VENV)/bin/python -m chaos --runs 60 --minutes 60 $(ARGS)
+
+chaos-quick: $(VENV)/.installed ## ten minutes of the same
+	@$(WITH_JAVA); $(VENV)/bin/python -m chaos --quick $(ARGS)
+
 check: $(VENV)/.installed ## what must hold before the tests: ruff, mypy, import contracts
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
@@ -48,7 +54,7 @@ format: $(VENV)/.installed ## put the code in its standard form
 clean: ## remove what the commands above left behind
 	rm -rf $(VENV) $(VENV_TORCH) $(VENV_OLDEST) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf metastore_db spark-warehouse derby.log
-	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks chaos examples scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is set up once and again when what it is made from changes. With a stamp in place
 # no command needs a network.

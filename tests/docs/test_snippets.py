@@ -57,7 +57,9 @@ def test_a_snippet_keeps_its_line_numbers(document):
     assert all(line in ("", original) for line, original in zip(program, lines, strict=False))
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, *NOTEBOOKS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *NOTEBOOKS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/reliability.md"]
+)
 def test_links_lead_somewhere(document):
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):

@@ -100,6 +100,7 @@ class Job(RuleBasedStateMachine):
         rank = data.draw(st.sampled_from(self.ranks))
         again = rank in self.incarnations
         number = self.incarnations.get(rank, 0) + newer
+        former = [self.incarnations[rank]] if again and rank not in self.gone else []
         actions = self.say(Kind.HELLO, rank, number, host="here", mark="m", versions={})
         self.incarnations[rank] = number
         self.ready.discard(rank)
@@ -109,7 +110,9 @@ class Job(RuleBasedStateMachine):
             (stop,) = actions
             assert (stop.message.kind, stop.message.body["reason"]) == (Kind.STOP, self.stopped)
             return
-        event, welcome = actions
+        event, welcome, *stops = actions
+        assert [each.message.incarnation for each in stops if each.to_former] == former
+        assert all(each.message.body["reason"] == SUPERSEDED for each in stops)
         assert (event.kind, event.rank, event.body["again"]) == (Kind.HELLO, rank, again)
         assert welcome.message.kind is Kind.WELCOME
         assert welcome.message.body["sizes"] == {"job": 7}
@@ -350,6 +353,42 @@ def test_what_a_rank_left_is_given_back_to_it_when_it_returns():
     assert (held.message.kind, held.message.round, held.message.body["size"]) == (Kind.HELD, 7, 100)
     (blob,) = state.receive(Message(Kind.FETCH, 0, 2, body={"name": "state"}))
     assert bytes(blob.message.payload) == left
+
+
+def last_words(state, round_):
+    """The state that rank 0's first incarnation leaves when it is told to go."""
+    body = {"for": 0, "size": 3, "arrays": [], "complete": True}
+    return state.receive(Message(Kind.STATE, 0, 1, round_, body=body, payload=memoryview(b"abc")))
+
+
+def superseded_job():
+    """Rank 0 was started twice; rank 1 trains, as far as anybody knows."""
+    state = started_job(2)
+    _, _, stop = state.receive(Message(Kind.HELLO, 0, 2, body={"host": "here", "mark": None}))
+    assert (stop.to_former, stop.message.body["reason"]) == (True, SUPERSEDED)
+    return state
+
+
+def test_the_last_words_of_one_whose_rank_was_taken_are_for_the_one_that_took_it():
+    state = superseded_job()
+    assert last_words(state, 7) == []
+    (held,) = state.receive(Message(Kind.ASK, 0, 2, 7, body={"from_others": True}))
+    assert (held.message.kind, held.message.round, held.message.body["size"]) == (Kind.HELD, 7, 3)
+
+
+def test_last_words_that_come_late_are_handed_over_when_they_come():
+    state = superseded_job()
+    (asked_for,) = state.receive(Message(Kind.ASK, 0, 2, 7, body={"from_others": True}))
+    assert (asked_for.rank, asked_for.message.kind) == (1, Kind.SNAPSHOT)
+    (held,) = last_words(state, 7)
+    assert (held.rank, held.message.kind, held.message.round) == (0, Kind.HELD, 7)
+
+
+def test_last_words_of_another_round_do_not_keep_a_live_worker_from_being_asked():
+    state = superseded_job()
+    assert last_words(state, 6) == []
+    (asked_for,) = state.receive(Message(Kind.ASK, 0, 2, 7, body={"from_others": True}))
+    assert (asked_for.rank, asked_for.message.kind) == (1, Kind.SNAPSHOT)
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 39, 1 << 41, "x"])

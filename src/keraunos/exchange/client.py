@@ -394,7 +394,11 @@ class Client:
     def _keep(self, message: Message) -> None:
         if message.kind is Kind.STOP:
             reason = str(message.body.get("reason", ""))
-            raise Superseded(reason) if reason == SUPERSEDED else Stopped(reason)
+            if reason != SUPERSEDED:
+                raise Stopped(reason)
+            if Kind.STOP in self._handlers:
+                self._handlers[Kind.STOP](message)
+            raise Superseded(reason)
         if message.kind is Kind.GO:
             body = message.body
             self.control = Control(message.round, body["learning_rate"], bool(body["last"]))

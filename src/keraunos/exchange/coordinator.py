@@ -142,9 +142,10 @@ class Coordinator:
                 continue
             known = self.state.members.get(message.rank)
             before = None if known is None else known.incarnation
+            former = self._clients.get(message.rank)
             if known is not None and message.incarnation == before:
                 # A rank is who joined as it: the same words from somebody else are a replay.
-                own = known.pulse if message.kind in _PULSES else self._clients.get(message.rank)
+                own = known.pulse if message.kind in _PULSES else former
                 if own != client:
                     self._endpoint.dropped += 1
                     continue
@@ -157,7 +158,7 @@ class Coordinator:
                 self._clients[message.rank] = client
                 self._posts[message.rank] = Post(MOST_KEPT)
                 self._posts[message.rank].arrives(message.number)
-            self._act(actions, client)
+            self._act(actions, client, former)
             if message.kind is Kind.BYE and known is not None:
                 # Whoever leaves waits to hear that this is known.
                 self._act([Send(message.rank, Message(Kind.ALIVE))], client)
@@ -185,16 +186,16 @@ class Coordinator:
             for letter in post.after(got):
                 self._endpoint.send(self._clients[message.rank], letter, copy=letter.payload is None)
 
-    def _act(self, actions: Iterable[Action], sender: bytes) -> None:
+    def _act(self, actions: Iterable[Action], sender: bytes, former: bytes | None = None) -> None:
         for action in actions:
             if isinstance(action, Event):
                 if action.kind is Kind.PARAMETERS and not self.state.uploads_missing:
                     self.uploaded.set()
                 self.events.put(action)
                 continue
-            client = sender if action.to_sender else self._address(action)
+            client = sender if action.to_sender else former if action.to_former else self._address(action)
             if client is not None:
-                message = action.message if action.to_sender else self._as_letter(action)
+                message = action.message if action.to_sender or action.to_former else self._as_letter(action)
                 self._endpoint.send(client, message, copy=message.payload is None)
 
     def _address(self, action: Send) -> bytes | None:

@@ -38,11 +38,15 @@ _MOST_STATE_BYTES = 1 << 40
 
 @dataclass(frozen=True)
 class Send:
-    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not."""
+    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not.
+
+    `to_former` is for the one whose rank another has just taken.
+    """
 
     rank: int
     message: Message
     to_sender: bool = False
+    to_former: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ class CoordinatorState:
         try:
             known = self.members.get(message.rank)
             older = known is not None and message.incarnation < known.incarnation
+            if older and known is not None and self._leaves_to(message, known):
+                return self._state(message)
             if older or message.rank in self.left_out:
                 self.dropped += 1
                 body = {"reason": SUPERSEDED if older else LEFT_OUT}
@@ -355,6 +361,11 @@ class CoordinatorState:
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
         event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
         actions: list[Action] = [event, Send(message.rank, welcome)]
+        if again and known is not None and not known.gone:
+            # Spark starts ranks that are alive, too, where it runs a stage again. One that waits says nothing that it
+            # could be answered to, and holds a slot that a lost rank may need.
+            stop = Message(Kind.STOP, message.rank, known.incarnation, body={"reason": SUPERSEDED})
+            actions.append(Send(message.rank, stop, to_former=True))
         return actions + self._without(message.rank) if again else actions
 
     def _without(self, rank: int) -> list[Action]:
@@ -371,6 +382,10 @@ class CoordinatorState:
         payload = blob[message.offset : message.offset + CHUNK_BYTES]
         answer = Message(Kind.BLOB, message.rank, message.incarnation, offset=message.offset, payload=payload)
         return [Send(message.rank, answer)]
+
+    def _leaves_to(self, message: Message, known: Member) -> bool:
+        """Whether one whose rank was taken leaves its state to the one that has it now."""
+        return message.kind is Kind.STATE and known.returning and int(message.body["for"]) == message.rank
 
     def _blob(self, name: str, rank: int) -> memoryview:
         if name == "state":
@@ -498,7 +513,8 @@ class CoordinatorState:
             facts = {"slice": body["slice"]} if "slice" in body else {}
             return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
         self._held[target] = Held(message.round, list(body["arrays"]), buffer)
-        return [] if target == message.rank else self._hand_over(target)
+        asked = target != message.rank or self.members[target].wanted_round == message.round
+        return self._hand_over(target) if asked else []
 
     def _ask(self, message: Message) -> list[Action]:
         """A rank that came back wants weights and optimizer state, as they are before the round that it names."""

@@ -21,6 +21,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -225,7 +226,7 @@ class SparkJobs:
         if ends_early:
             # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
             self._join(0.5 if kind is not None else 5.0)
-        if not self.ended() and ends_early:
+        if not self.ended() and ends_early and not _is_stopped(self._context):
             self._context.cancelJobsWithTag(self._tag)
         self._join(30.0)
 
@@ -237,8 +238,15 @@ class SparkJobs:
 
     def check(self) -> None:
         """Raise what made a Spark job fail."""
-        if self._errors:
-            raise translated(self._errors[0]) from self._errors[0]
+        if not self._errors:
+            return
+        if _is_stopped(self._context):
+            raise ClusterError(
+                "The SparkContext was stopped while a fit ran, and its workers went with it. Expected: one that lives "
+                "until `fit` has returned. Look for a spark.stop() in another thread, or for the end of Spark's JVM in "
+                "the driver's log."
+            ) from self._errors[0]
+        raise translated(self._errors[0]) from self._errors[0]
 
     def ended(self) -> bool:
         """Whether all Spark jobs are over."""
@@ -267,6 +275,14 @@ class SparkJobs:
             action()
         except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
             self._errors.append(error)
+
+
+def _is_stopped(context: SparkContext) -> bool:
+    """Whether Spark was stopped, by whomever, or is gone with its JVM."""
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def _context_of(data: Any) -> SparkContext:

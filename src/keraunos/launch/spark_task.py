@@ -16,6 +16,7 @@ from keraunos.data.records import arrow_columns
 from keraunos.exchange import hosting
 from keraunos.exchange.client import Stopped
 from keraunos.worker import loop
+from keraunos.worker.thread_name import server_name, thread_named
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,8 @@ def serve_slice(connection: Mapping[str, Any], indices: Iterator[int]) -> Iterat
         raise RuntimeError("a server runs inside a Spark task only")
     for index in indices:
         try:
-            hosting.host_slice(connection, index, context.taskAttemptId(), {"versions": loop.versions()})
+            with thread_named(server_name(index)):
+                hosting.host_slice(connection, index, context.taskAttemptId(), {"versions": loop.versions()})
         except Stopped as stopped:
             logger.info("the server of slice %d ends: %s", index, stopped)
         yield index

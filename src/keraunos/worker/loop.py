@@ -40,6 +40,7 @@ from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
 from keraunos.worker.stopwatch import Stopwatch
+from keraunos.worker.thread_name import thread_named, worker_name
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,11 @@ def run(
     custom_objects: Mapping[str, Any] | None = None,
 ) -> None:
     """Train one rank's share of a job, over one connection, to the end; what goes wrong is told to the driver."""
-    with LastLines() as log, Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client:
+    with (
+        thread_named(worker_name(seat.rank)),
+        LastLines() as log,
+        Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client,
+    ):
         job: TrainingJob | None = None
         try:
             sizes = client.hello({"versions": versions()})
@@ -255,7 +260,7 @@ class _Training:
         self._rounds.begin(parameters)
         if again:
             self._skip(*self._course.place(self._state.round))
-        self._state.settle()
+        self._state.stand()
         if self._plan.synchronous:
             self._client.on(Kind.SAVE, self._announced)
         if self._plan.applies_on_workers:

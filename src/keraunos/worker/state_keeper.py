@@ -2,7 +2,8 @@
 
 Where each worker applies the gradients itself, any live one has the weights and the optimizer's state, and gives
 them to a rank that has come back. Otherwise the servers have the weights, and a rank leaves its optimizer's state
-(and weights that are its own) with the driver every so many rounds.
+(and weights that are its own) with the driver every so many rounds. One that is alive when another takes its rank
+(Spark runs a whole stage again when the shuffled rows of a lost executor are gone) leaves them as its last words.
 """
 
 from __future__ import annotations
@@ -44,15 +45,16 @@ class StateKeeper:
         client.on(Kind.SNAPSHOT, self._remember)
         client.attend(None, self._answer)
 
+    def stand(self) -> None:
+        """This rank has what its open round begins with: for others, and for whoever takes its rank."""
+        self._settled = True
+        self._client.on(Kind.STOP, lambda _: self._send(self._client.rank))
+
     def end_round(self) -> None:
         """The open round is over."""
         self.round += 1
         if self._every and self._leaves_state and self.round % self._every == 0:
             self._send(self._client.rank)
-
-    def settle(self) -> None:
-        """From now on this rank has what it says that it has."""
-        self._settled = True
 
     def save(self, *, whole: bool) -> None:
         """Give the driver what this rank needs to go on from here; not `whole` where another rank gives the same."""

@@ -1,0 +1,73 @@
+"""What must come of a fault, in one table. Tighten it when the engine can do more.
+
+A fit that finishes must always be right. What differs is which faults it must survive, and which it may end over with a
+clear error.
+"""
+
+from __future__ import annotations
+
+from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, Scenario
+
+FINISHED = "finished"
+REFUSED = "refused"
+HANG = "hang"
+WRONG = "wrong"
+
+SURVIVES = frozenset({FINISHED})
+MAY_END = frozenset({FINISHED, REFUSED})
+
+# By where the parameters live, then by fault. Every plan alike.
+EXPECTED: dict[str | int, dict[str, frozenset[str]]] = {
+    "driver": {
+        WORKER: SURVIVES,
+        EXECUTOR: SURVIVES,
+        STALL: SURVIVES,
+        PARTITION: SURVIVES,
+        DRIVER: SURVIVES,
+        DISK: MAY_END,
+    },
+    "workers": {
+        WORKER: MAY_END,  # a part of the parameters goes with it
+        EXECUTOR: MAY_END,
+        STALL: SURVIVES,
+        PARTITION: SURVIVES,
+        DRIVER: SURVIVES,
+        DISK: MAY_END,
+    },
+    1: {
+        WORKER: SURVIVES,
+        EXECUTOR: MAY_END,  # the server may have been on it
+        SERVER: MAY_END,
+        STALL: SURVIVES,
+        PARTITION: SURVIVES,
+        DRIVER: SURVIVES,
+        DISK: MAY_END,
+    },
+}
+# Rounds that a rank repeats with an older state of its own optimizer give other weights, and as good ones.
+ACCURACY_LOSS = 0.03
+SAME_WEIGHTS = 1e-5
+
+
+def allowed(scenario: Scenario) -> frozenset[str]:
+    """The outcomes that are as they should be."""
+    table = EXPECTED[scenario.servers]
+    found = SURVIVES
+    for fault in scenario.faults:
+        found |= table[fault.kind]
+    if scenario.plan == "allreduce" and _all_lost(scenario):
+        # The weights and the optimizer's state lived in the workers, and nobody is left who has them.
+        found |= {REFUSED}
+    return found
+
+
+def same_weights(scenario: Scenario) -> bool:
+    """Whether a fit that finishes must have the weights of the undisturbed one."""
+    if scenario.plan == "allreduce":
+        return True
+    return scenario.plan in {"averaging", "diloco"} and scenario.kinds <= {STALL, PARTITION}
+
+
+def _all_lost(scenario: Scenario) -> bool:
+    ranks = {fault.rank for fault in scenario.faults if fault.kind in {WORKER, EXECUTOR}}
+    return len(ranks) > 1 or (EXECUTOR in scenario.kinds and len(scenario.faults) > 1)

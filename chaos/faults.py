@@ -1,0 +1,93 @@
+"""Making things go wrong, and right again where they do not last."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, Fault
+from tests.clusters.drivers import Driver
+from tests.clusters.hosts import plug_cable, pull_cable
+from tests.clusters.processes import Process
+from tests.clusters.standalone import StandaloneCluster
+
+Undo = Callable[[], object]
+
+
+class Missed(Exception):  # noqa: N818 - says what happened
+    """There was nobody left to hit."""
+
+
+class Strike:
+    """A fault as it happened: `at` is when, on the monotonic clock."""
+
+    def __init__(self, fault: Fault, cluster: StandaloneCluster, driver: Driver, disk: Path | None = None) -> None:
+        self.fault = fault
+        self.at = time.monotonic()
+        self._undo: Undo | None = None
+        hits: dict[str, Callable[[], Undo | None]] = {
+            WORKER: lambda: _kill(self._worker(cluster)),
+            EXECUTOR: lambda: _kill(self._executor(cluster)),
+            SERVER: lambda: _kill(cluster.server(fault.rank)),
+            DRIVER: lambda: _kill(driver.process),
+            STALL: lambda: _stop(self._worker(cluster)),
+            PARTITION: lambda: _cut_off(cluster, self._executor(cluster)),
+            DISK: lambda: _fill(disk),
+        }
+        self._undo = hits[fault.kind]()
+
+    @property
+    def lasts_until(self) -> float:
+        """When what does not last is over."""
+        return self.at + self.fault.seconds
+
+    def undo(self) -> None:
+        """Make it right again, once."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to undo."""
+        return self._undo is not None
+
+    def _worker(self, cluster: StandaloneCluster) -> Process | None:
+        return cluster.worker(self.fault.rank)
+
+    def _executor(self, cluster: StandaloneCluster) -> Process | None:
+        worker = self._worker(cluster)
+        return None if worker is None else cluster.executor_of(worker)
+
+
+def _kill(process: Process | None) -> None:
+    if process is None or not process.send(signal.SIGKILL):
+        raise Missed
+
+
+def _stop(process: Process | None) -> Undo:
+    if process is None or not process.send(signal.SIGSTOP):
+        raise Missed
+    return lambda: process.send(signal.SIGCONT)
+
+
+def _cut_off(cluster: StandaloneCluster, executor: Process | None) -> Undo:
+    if executor is None:
+        raise Missed
+    host = cluster.host_of(executor)
+    pull_cable(host)
+    return lambda: plug_cable(host)
+
+
+def _fill(disk: Path | None) -> Undo:
+    """Leave no byte on the file system of a folder."""
+    if disk is None:
+        raise Missed
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+    return lambda: ballast.unlink(missing_ok=True)

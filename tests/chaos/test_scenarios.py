@@ -1,0 +1,58 @@
+"""What is drawn: the same for a seed, each kind in its turn, and nothing that cannot happen."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos import expectations, scenarios
+from chaos.scenarios import DRIVER, EXECUTOR, KILLS, SERVER, STALL, WORKER, Fault, Scenario, draw
+
+ALL = sorted(expectations.EXPECTED[1])
+
+
+@given(seed=st.integers(0, 1000), count=st.integers(1, 30))
+def test_a_seed_gives_the_same_runs_however_many_are_drawn(seed, count):
+    assert draw(count, seed, ALL) == draw(count + 10, seed, ALL)[:count]
+
+
+@given(seed=st.integers(0, 1000))
+def test_every_plan_and_placement_has_its_turn(seed):
+    drawn = draw(21, seed, ALL)
+    assert len({(each.plan, each.servers) for each in drawn}) == 21
+
+
+@given(seed=st.integers(0, 1000))
+def test_only_what_can_happen_is_drawn(seed):
+    for each in draw(40, seed, ALL):
+        assert 1 <= len(each.faults) <= 2
+        kinds = [fault.kind for fault in each.faults]
+        assert SERVER not in kinds or each.servers == 1
+        assert DRIVER not in kinds[:-1]
+        for fault in each.faults:
+            assert 0 <= fault.epoch <= scenarios.PLANS[each.plan]["epochs"] / 2
+            assert (fault.seconds > 0) == (fault.kind not in KILLS)
+            assert expectations.FINISHED in expectations.allowed(each)
+
+
+def test_kinds_that_are_not_asked_for_do_not_come():
+    kinds = Counter(fault.kind for each in draw(60, 1, [WORKER, STALL]) for fault in each.faults)
+    assert set(kinds) == {WORKER, STALL}
+
+
+@pytest.mark.parametrize(
+    ("plan", "servers", "kinds", "may_end"),
+    [
+        ("allreduce", "driver", [(WORKER, 0)], False),
+        ("allreduce", "driver", [(WORKER, 0), (EXECUTOR, 1)], True),
+        ("averaging", "driver", [(WORKER, 0), (EXECUTOR, 1)], False),
+        ("averaging", "workers", [(WORKER, 0)], True),
+        ("averaging", "workers", [(STALL, 0)], False),
+        ("downpour", 1, [(SERVER, 0)], True),
+    ],
+)
+def test_what_may_end_a_fit(plan, servers, kinds, may_end):
+    faults = tuple(Fault(kind, rank, 3, 0.0) for kind, rank in kinds)
+    allowed = expectations.allowed(Scenario(0, plan, servers, shuffled=False, faults=faults))
+    assert (expectations.REFUSED in allowed) == may_end

@@ -1,0 +1,100 @@
+"""A fit on a real standalone Spark, and what is left of it when its executors or its driver are killed."""
+
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+from tests.clusters import processes
+from tests.clusters.drivers import ENDS, Driver
+from tests.clusters.fit_spec import FitSpec
+from tests.clusters.hosts import on_loopback
+from tests.clusters.standalone import StandaloneCluster
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found through /proc"),
+]
+
+PATIENCE = 120.0
+PARAMS = {"epochs": 6, "batchSize": 32}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster"), on_loopback(2)) as started:
+        yield started
+    assert not processes.marked(started.mark)
+
+
+@pytest.fixture(scope="module")
+def driver(cluster):
+    """One driver for the fits that do not end it."""
+    with Driver(cluster) as started:
+        yield started
+    assert_nothing_left(cluster)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster, driver):
+    driver.fit(FitSpec("undisturbed", shuffled=True, params=PARAMS, hold_at=1))
+    driver.wait_for("lap", fit="undisturbed", epoch=1, patience=PATIENCE)
+    ranks = [cluster.worker(rank) for rank in (0, 1)]
+    hosts = {cluster.host_of(cluster.executor_of(each)).address for each in ranks}
+    driver.go_on()
+    return ended(driver, "undisturbed"), hosts
+
+
+def ended(driver, name):
+    return driver.wait_for(*ENDS, fit=name, patience=PATIENCE)
+
+
+def assert_nothing_left(cluster, but=()):
+    assert processes.await_gone([each for each in cluster.members() if each not in but], 30.0) == []
+    assert [each for each in cluster.members() if each not in but] == []
+    assert list(cluster.temporary.glob("keraunos*")) == []
+
+
+def test_two_workers_on_two_hosts_train(undisturbed):
+    event, hosts = undisturbed
+    assert event["event"] == "finished"
+    assert event["accuracy"] > 0.8
+    assert hosts == {"127.0.0.2", "127.0.0.3"}
+
+
+def test_a_killed_executor_costs_nothing_but_time(cluster, driver, undisturbed):
+    # Its shuffled rows are lost with it, and there is no slot to spare.
+    driver.fit(FitSpec("killed", shuffled=True, params=PARAMS, hold_at=2))
+    driver.wait_for("lap", fit="killed", epoch=2, patience=PATIENCE)
+    executor = cluster.executor_of(cluster.worker(1))
+    executor.send(signal.SIGKILL)
+    assert processes.await_gone([executor], 10.0) == []
+    driver.go_on()
+    event = ended(driver, "killed")
+    assert event["event"] == "finished", event
+    assert len(driver.told("ready", fit="killed", rank=1)) == 2
+    expected = np.load(undisturbed[0]["parameters"])
+    np.testing.assert_allclose(np.load(event["parameters"]), expected, rtol=0, atol=1e-5)
+
+
+def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster, driver, undisturbed):
+    driver.fit(FitSpec("stopped", params={**PARAMS, "epochs": 10_000}, stop_at=1))
+    event = ended(driver, "stopped")
+    assert event["event"] == "refused", event
+    assert event["error"] == "ClusterError"
+    assert "SparkContext was stopped while a fit ran" in event["message"]
+    assert driver.leave(30.0) == 0
+    assert_nothing_left(cluster)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "terminated"])
+def test_a_driver_that_is_ended_leaves_nothing_behind(cluster, number):
+    others = cluster.members()
+    with Driver(cluster, f"driver-{number.name}") as ending:
+        ending.fit(FitSpec(number.name, params={**PARAMS, "epochs": 10_000}))
+        ending.wait_for("lap", fit=number.name, epoch=1, patience=PATIENCE)
+        ending.process.send(number)
+        assert ending.wait(30.0) == -number
+        assert_nothing_left(cluster, but=others)
