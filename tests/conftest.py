@@ -11,9 +11,10 @@ import warnings
 import pytest
 from hypothesis import settings
 
-# Examples share a machine with Spark; how long one takes says nothing.
-settings.register_profile("keraunos", deadline=None)
-settings.load_profile("keraunos")
+# Examples share a machine with Spark; how long one takes says nothing. HYPOTHESIS_PROFILE=thorough looks at many more.
+settings.register_profile("keraunos", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "keraunos"))
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
