@@ -484,6 +484,7 @@ class _Follower:
 
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
+        self._server.retire(event.rank)
         self._close_laps()
 
     def _on_bye(self, event: Event) -> None:
