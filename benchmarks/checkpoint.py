@@ -1,8 +1,8 @@
 """What saving after an epoch costs a model of 25 million parameters, in one fit.
 
-Two workers share gradients at every step (or another plan with --exchange) and are saved after every second epoch, so that
-epochs behind which a checkpoint is taken and written alternate with epochs that know nothing of it. Each epoch lasts 30
-seconds or more; --rows sets how long.
+Two workers share gradients at every step (or another plan with --exchange) and are saved after every second epoch, so
+that epochs beside which a checkpoint is written alternate with epochs that know nothing of it. Each epoch lasts 30 seconds
+or more; --rows sets how long.
 
 Prints the seconds of both kinds of epochs (medians), what saving adds to one, and the size of a checkpoint.
 
@@ -45,9 +45,8 @@ def main() -> None:
     # A state is taken when an even epoch has ended, and written while the next one runs. The first epoch compiles.
     beside, alone = seconds[2::2], seconds[1::2]
     added = statistics.median(beside) - statistics.median(alone)
-    print(
-        f"{result.parameters.size:,} parameters, {options.exchange}, {WORKERS} workers, {max(sizes) / 1e6:,.0f} MB saved"
-    )
+    plan = f"{options.exchange}, {WORKERS} workers"
+    print(f"{result.parameters.size:,} parameters, {plan}, {max(sizes) / 1e6:,.0f} MB saved")
     print(f"  epochs beside which one is written  {statistics.median(beside):6.1f} s   {_all(beside)}")
     print(f"  the others                          {statistics.median(alone):6.1f} s   {_all(alone)}")
     print(f"  added {added:.2f} s, {added / statistics.median(alone):.1%} of an epoch   (goal: below 3.0%)")

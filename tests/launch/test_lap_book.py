@@ -103,3 +103,43 @@ def test_ranks_that_run_the_same_laps_close_each_of_them(order, workers):
     ]
     assert [each.logs["loss"] for each in closed] == pytest.approx([1, 4, 6, 7.5, 10, 12.5])
     assert [each.epoch_logs["loss"] for each in closed] == pytest.approx([1, 2.5, 3, 7.5, 9, 10])
+
+
+@given(
+    orders(),
+    st.lists(st.integers(1, 8), min_size=2, max_size=3),
+    st.none() | st.integers(1, 4),
+    st.none() | st.integers(1, 12),
+    st.integers(0, 30),
+)
+def test_the_epochs_of_the_others_end_without_one_that_is_lost(order, lengths, lap, steps, after):
+    courses = [Course(Schedule(epochs=2, lap=lap, steps=steps), 1, each) for each in lengths]
+    book = LapBook()
+    book.reader = RowMeans(["loss"])
+    streams = {rank: reports(course) for rank, course in enumerate(courses)}
+    closed = []
+
+    def close():
+        while (ended := book.close(set(streams))) is not None:
+            closed.append(ended)
+
+    for number, choice in enumerate(order):
+        if number == after and 0 in streams:
+            del streams[0]
+            book.forget(0)
+            close()
+        if not streams:
+            break
+        rank = sorted(streams)[choice % len(streams)]
+        said = next(streams[rank], None)
+        if said is None:
+            del streams[rank]
+        elif said[0] == "measure":
+            book.measure(body_of(said[1]), said[2])
+        else:
+            book.end(rank, body_of(said[1]), said[2], [])
+        close()
+    over = [each.epoch for each in closed if each.over]
+    assert over == list(range(len(over)))
+    assert len(over) >= max(course.epochs for course in courses[1:])
+    assert [each.number for each in closed] == list(range(len(closed)))

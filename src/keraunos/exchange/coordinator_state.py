@@ -259,8 +259,15 @@ class CoordinatorState:
         member = self.members[rank]
         member.gone = True
         actions: list[Action] = [Send(rank, Message(Kind.STOP, body={"reason": LEFT_OUT}))]
-        actions += [Send(host, Message(Kind.REMOVE, body={"rank": rank})) for host in sorted(self._hosts)]
-        return actions + self._without(rank)
+        return actions + self._tell_hosts(rank, for_good=True) + self._without(rank)
+
+    def retire(self, rank: int) -> list[Action]:
+        """Tell the servers of slices elsewhere that a worker has trained to the end."""
+        return self._tell_hosts(rank, for_good=False)
+
+    def _tell_hosts(self, rank: int, *, for_good: bool) -> list[Action]:
+        remove = Message(Kind.REMOVE, body={"rank": rank, "for_good": for_good})
+        return [Send(host, remove) for host in sorted(self._hosts) if not self.members[host].gone]
 
     def probe(self) -> list[Action]:
         """Ask every member where its threads are."""

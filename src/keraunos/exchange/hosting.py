@@ -96,7 +96,7 @@ class SliceHost:
         self._client.on(Kind.SAVE, lambda message: self.save(server, message.round))
         self._client.attend(None, self._send_saved)
         self._client.on(Kind.UPLOAD, lambda message: self._upload(server, last=bool(message.body.get("last"))))
-        self._client.on(Kind.REMOVE, lambda message: _exclude(server, message))
+        self._client.on(Kind.REMOVE, lambda message: _remove(server, message))
         self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
         if thread:
             serving = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
@@ -210,8 +210,9 @@ def _see_to(server: SliceServer) -> bool:
     return False
 
 
-def _exclude(server: SliceServer, message: Message) -> None:
-    server.command(lambda: server.state.exclude(int(message.body["rank"])))
+def _remove(server: SliceServer, message: Message) -> None:
+    rank, for_good = int(message.body["rank"]), bool(message.body["for_good"])
+    server.command(lambda: server.state.exclude(rank) if for_good else server.state.remove(rank))
 
 
 def _settle_norm(server: SliceServer, message: Message) -> None:

@@ -245,6 +245,13 @@ class Server:
             done.wait(_OBEY_SECONDS)
         self._command(lambda: self.state.leave_out(rank))
 
+    def retire(self, rank: int) -> None:
+        """A rank has trained to the end: nobody is held back by it, also where its own word to a slice was lost."""
+        if self.plan.meet == "bounded":
+            for each in self._slices:
+                self._tell(each, lambda each=each: each.state.remove(rank))  # type: ignore[misc]  # bound for each
+            self._command(lambda: self.state.retire(rank))
+
     def probe(self) -> None:
         """Ask every member where its threads are; the answers are events."""
         self._command(self.state.probe)

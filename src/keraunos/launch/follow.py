@@ -641,6 +641,7 @@ class _Follower:
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
         self._count(event)
+        self._server.retire(event.rank)
         self._close_laps()
 
     def _count(self, event: Event) -> None:

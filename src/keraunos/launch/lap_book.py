@@ -72,6 +72,7 @@ class LapBook:
         self._reached: dict[int, tuple[int, int]] = {}
         self._ends: dict[int, dict[int, _End]] = {}
         self._finished: set[int] = set()
+        self._forgotten = False
 
     @property
     def epoch(self) -> int:
@@ -99,14 +100,16 @@ class LapBook:
 
     def close(self, expected: set[int]) -> ClosedLap | None:
         """The next lap, once every rank that is expected to go on has reached it; `None` before."""
-        lap = self._open.get(self._at)
-        if lap is None or not lap.ranks or not all(self._has_reached(rank) for rank in expected):
+        lap = self._open.get(self._at, _Measured())
+        # Where one that was lost would have ended a lap by itself, the epoch is over for the others.
+        ended = lap.ranks or (self._forgotten and self._ends.get(self._at[0]))
+        if not ended or not all(self._has_reached(rank) for rank in expected):
             return None
         number, (epoch, index) = self._closed, self._at
         ends = self._ends.get(epoch, {})
         on_it = expected | ends.keys() | {rank for rank, place in self._reached.items() if place[0] == epoch}
         over = all(rank in ends and ends[rank].index <= index for rank in on_it)
-        del self._open[self._at]
+        self._open.pop(self._at, None)
         self._take_in(lap)
         closed = ClosedLap(
             number=number,
@@ -114,7 +117,7 @@ class LapBook:
             step=lap.step,
             ends_epoch=over and all(ends[rank].whole for rank in on_it),
             over=over,
-            last=over and not self._open and expected <= self._finished,
+            last=over and not any(each.ranks for each in self._open.values()) and expected <= self._finished,
             logs=self._logs(lap.states),
             epoch_logs=self._logs(self._epoch.states),
         )
@@ -128,6 +131,7 @@ class LapBook:
     def forget(self, rank: int) -> None:
         """Expect nothing more of a rank; what it has measured counts."""
         self._reached.pop(rank, None)
+        self._forgotten = True
 
     def cut(self, step: int) -> ClosedLap:
         """The open lap as far as it was reported, where training ends within it after so many steps."""
