@@ -1,8 +1,8 @@
 """What saving after an epoch costs a model of 25 million parameters, in one fit.
 
 Two workers share gradients at every step (or another plan with --exchange) and are saved after every second epoch, so
-that epochs beside which a checkpoint is written alternate with epochs that know nothing of it. Each epoch lasts 30 seconds
-or more; --rows sets how long.
+that epochs beside which a checkpoint is written alternate with epochs that know nothing of it. Each epoch lasts 30
+seconds or more; --rows sets how long.
 
 Prints the seconds of both kinds of epochs (medians), what saving adds to one, and the size of a checkpoint.
 

@@ -116,6 +116,7 @@ class Member:
     elements: int = 0
     sent: Sent | None = None
     passed: bool = False
+    behind: int | None = None
 
     @property
     def complete(self) -> bool:
@@ -268,6 +269,9 @@ class SliceState:
             round_ = self._standing.get(message.rank, 0)
             known = self.members[message.rank] = Member(message.incarnation, mark, parts, round_)
             known.read_at = self.applied
+            if message.rank in self._standing and not self.plan.synchronous:
+                # Slices are kept each at its own moment: this one may be some rounds ahead of another.
+                known.behind = 0
         elif message.incarnation == known.incarnation:
             # Said twice: what has arrived stays where it is.
             actions = []
@@ -361,9 +365,12 @@ class SliceState:
         return [Reply(Message(Kind.RESEND, message.rank, message.incarnation, message.round))]
 
     def _answer_again(self, message: Message, member: Member) -> list[Action]:
-        """Answer what was applied before; a slice that was kept later than another one is ahead by some rounds."""
-        if member.waiting or (self.plan.synchronous and message.round != member.round - 1):
+        """Answer what was applied before: the last round, or, for one that catches up, one after the other."""
+        catches_up = member.behind is not None and message.round >= member.behind
+        if member.waiting or not (message.round == member.round - 1 or catches_up):
             return self._drop()
+        if catches_up:
+            member.behind = message.round
         answer = self._answer(message.rank, member)
         return [replace(answer, message=replace(answer.message, round=message.round))]
 
@@ -428,6 +435,7 @@ class SliceState:
         else:
             self._give_parameters()
         member.forget()
+        member.behind = None
         member.round += 1
         if self.plan.meet != "bounded":
             return [self._answer(rank, member)]
