@@ -13,7 +13,7 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
-from keraunos.launch.follow import Fit
+from keraunos.launch.fit import Fit
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import read_vector
 from keraunos.worker import loop

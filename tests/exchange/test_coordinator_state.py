@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from keraunos.exchange.coordinator_state import FIRST_SERVER, CoordinatorState, Event, Send
+from keraunos.exchange.coordination import FIRST_SERVER, Event, Send
+from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, LEFT_OUT, SUPERSEDED, Kind, Message
 from keraunos.parameters import Layout

@@ -11,7 +11,7 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.follow import Fit
+from keraunos.launch.fit import Fit
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector

@@ -87,7 +87,7 @@ def test_following_a_graph_needs_neither_keras_nor_tensorflow():
         import sys
         from keraunos.job.training_job import TrainingJob
         from keraunos.launch import hooks, local, spark
-        from keraunos.launch.follow import Fit
+        from keraunos.launch.fit import Fit
         with Fit.open(TrainingJob.from_bytes(sys.stdin.buffer.read()), verbose=0):
             print(sorted({"keras", "tensorflow", "jax", "torch"} & set(sys.modules)))
     """

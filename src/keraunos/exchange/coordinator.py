@@ -17,7 +17,8 @@ from typing import Any, Self
 import zmq
 
 from keraunos.errors import ExchangeError
-from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event, Send
+from keraunos.exchange.coordination import Action, Event, Send
+from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.letters import MOST_KEPT, Post, standing_of
 from keraunos.exchange.slice_server import SliceServer

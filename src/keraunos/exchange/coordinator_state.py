@@ -9,15 +9,16 @@ newer wins, and the older is told so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from keraunos.batch import BatchSpec
+from keraunos.exchange.coordination import FIRST_SERVER, Action, Event, Member, Send
+from keraunos.exchange.held_states import Held, HeldStates, Standing
 from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
-from keraunos.exchange.slice_state import MOST_PARTS, Kept
+from keraunos.exchange.slice_state import MOST_PARTS
 from keraunos.exchange.wire import (
     CHUNK_BYTES,
     LEFT_OUT,
@@ -25,87 +26,10 @@ from keraunos.exchange.wire import (
     Kind,
     Message,
     WireError,
-    pack_typed,
     unpack_arrays,
     unpack_typed,
 )
 from keraunos.parameters import Layout, Vector
-
-# Servers that are tasks of their own have ranks from here on.
-FIRST_SERVER = 1 << 19
-_MOST_STATE_BYTES = 1 << 40
-
-
-@dataclass(frozen=True)
-class Send:
-    """Send a message to a member; `to_sender` marks an answer for whoever just spoke, member or not.
-
-    `to_former` is for the one whose rank another has just taken.
-    """
-
-    rank: int
-    message: Message
-    to_sender: bool = False
-    to_former: bool = False
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something the driver wants to know: the worker's message that says it, checked."""
-
-    kind: Kind
-    rank: int
-    body: dict[str, Any]
-    arrays: list[Any] = field(default_factory=list)
-    round: int = 0
-
-
-@dataclass(frozen=True)
-class Held:
-    """Weights and optimizer state as a rank sent them, before the round that is named."""
-
-    round: int
-    arrays: list[Any]
-    buffer: bytearray
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a training stands that was begun by an earlier fit and is to go on.
-
-    Attributes:
-        states: each rank's weights and optimizer state, and the round before which it had them.
-        slices: what each slice was, in their order.
-        laps_done: how many laps each rank has ended.
-        steps_traced: how many steps' losses each rank has told.
-        decided: what the driver decided after the last lap.
-    """
-
-    states: Mapping[int, tuple[int, Sequence[Any]]]
-    slices: Sequence[Kept]
-    laps_done: Mapping[int, int]
-    steps_traced: Mapping[int, int]
-    decided: dict[str, Any] | None
-
-
-Action = Send | Event
-
-
-@dataclass
-class Member:
-    """One rank as the coordinator sees it."""
-
-    incarnation: int
-    host: str
-    mark: str | None = None
-    ready: bool = False
-    started: bool = False
-    gone: bool = False
-    returning: bool = False
-    pulse: bytes | None = None
-    asked_for: int | None = None
-    wanted_round: int | None = None
 
 
 class CoordinatorState:
@@ -164,21 +88,13 @@ class CoordinatorState:
         self._done_before: dict[int, Tally] = {}
         self._rows: dict[int, dict[str, Any]] = {}
         self._norms: dict[int, dict[int, float]] = {}
-        self._held: dict[int, Held] = {}
-        self._held_slices: list[Held] = []
+        self._states = HeldStates()
         self._resumed = False
-        self._arriving: dict[tuple[int, int, bool], bytearray] = {}
 
     def go_on_from(self, standing: Standing) -> None:
         """Let everyone continue where the training stands, as if they had been lost there."""
         self._resumed = True
-        packed: dict[int, Held] = {}
-        for rank, (round_, arrays) in standing.states.items():
-            # Where all ranks have the same, they share it here, too.
-            if id(arrays) not in packed:
-                packed[id(arrays)] = _packed(round_, arrays)
-            self._held[rank] = packed[id(arrays)]
-        self._held_slices = [_packed(0, kept.arrays, kept.to_json()) for kept in standing.slices]
+        self._states.go_on_from(standing)
         self.laps_done = dict(standing.laps_done)
         self.steps_traced = dict(standing.steps_traced)
         self.decided = standing.decided
@@ -296,11 +212,7 @@ class CoordinatorState:
 
     def held(self) -> dict[int, tuple[int, list[Any]]]:
         """Each rank's weights and optimizer state as they were left last, and the round before which they were."""
-        return {
-            rank: (each.round, unpack_typed(each.arrays, each.buffer))
-            for rank, each in list(self._held.items())
-            if rank < FIRST_SERVER
-        }
+        return self._states.read()
 
     def tally(self, rank: int) -> Tally | None:
         """What a member last said of itself, with the work of its earlier incarnations."""
@@ -396,9 +308,9 @@ class CoordinatorState:
 
     def _blob(self, name: str, rank: int) -> memoryview:
         if name == "state":
-            return memoryview(self._held[rank].buffer)
+            return memoryview(self._states.ranks[rank].buffer)
         if name == "slice":
-            return memoryview(self._held_slices[self._slice_index(rank)].buffer)
+            return memoryview(self._states.slices[self._slice_index(rank)].buffer)
         return self.blobs[name]()
 
     def _slice_index(self, rank: int) -> int:
@@ -406,9 +318,9 @@ class CoordinatorState:
 
     def _kept_slice(self, rank: int) -> dict[str, Any] | None:
         """What the host of a slice is told of what that was, to fetch it and go on from there."""
-        if not self._held_slices or rank not in self._hosts:
+        if not self._states.slices or rank not in self._hosts:
             return None
-        held = self._held_slices[self._slice_index(rank)]
+        held = self._states.slices[self._slice_index(rank)]
         return {"size": len(held.buffer), "arrays": held.arrays, "facts": held.facts}
 
     def _ready(self, message: Message) -> list[Action]:
@@ -500,26 +412,16 @@ class CoordinatorState:
 
     def _state(self, message: Message) -> list[Action]:
         """A rank's weights and optimizer state: its own to keep, or for one that asked; or a slice, to write down."""
-        body = message.body
-        target, size = int(body["for"]), int(body["size"])
-        if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
+        body, target = message.body, int(message.body["for"])
+        if not self.is_rank(target):
             return self._drop()
-        key = (message.rank, target, "slice" in body)
-        if key not in self._arriving:
-            self._arriving[key] = bytearray(size)
-        buffer = self._arriving[key]
-        piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
-        if len(buffer) != size or message.offset + len(piece) > size:
-            del self._arriving[key]
-            return self._drop()
-        buffer[message.offset : message.offset + len(piece)] = piece
-        if not body.get("complete"):
+        buffer = self._states.arrives(message)
+        if buffer is None:
             return []
-        del self._arriving[key]
         if body.get("save"):
             facts = {"slice": body["slice"]} if "slice" in body else {}
             return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
-        self._held[target] = Held(message.round, list(body["arrays"]), buffer)
+        self._states.ranks[target] = Held(message.round, list(body["arrays"]), buffer)
         asked = target != message.rank or self.members[target].wanted_round == message.round
         return self._hand_over(target) if asked else []
 
@@ -532,7 +434,7 @@ class CoordinatorState:
         member = self.members[rank]
         wanted = member.wanted_round if round_ is None else round_
         others = [other for other in self._live() if other != rank]
-        held = self._held.get(rank)
+        held = self._states.ranks.get(rank)
         if wanted is None or not others or (held is not None and held.round == wanted):
             return self._hand_over(rank)
         member.wanted_round, member.asked_for = wanted, others[0]
@@ -547,7 +449,7 @@ class CoordinatorState:
         ]
 
     def _hand_over(self, rank: int) -> list[Action]:
-        member, held = self.members[rank], self._held.get(rank)
+        member, held = self.members[rank], self._states.ranks.get(rank)
         member.asked_for, member.wanted_round, member.returning = None, None, False
         body = {"size": 0} if held is None else {"size": len(held.buffer), "arrays": held.arrays}
         return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
@@ -594,8 +496,3 @@ class CoordinatorState:
 def _connection(data: Any) -> dict[str, Any]:
     """What a host said of where its slice is, as far as workers need it."""
     return {"address": str(data["address"]), "credentials": dict(data["credentials"])}
-
-
-def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:
-    described, buffer = pack_typed(arrays)
-    return Held(round_, described, bytearray(buffer), facts or {})

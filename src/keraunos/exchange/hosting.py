@@ -20,7 +20,7 @@ import numpy as np
 
 from keraunos.exchange import security
 from keraunos.exchange.client import Client
-from keraunos.exchange.coordinator_state import FIRST_SERVER
+from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.sharding import Slice

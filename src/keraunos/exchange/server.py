@@ -19,10 +19,12 @@ import numpy as np
 import zmq
 
 from keraunos.exchange import security
+from keraunos.exchange.coordination import FIRST_SERVER, Action, Event
 from keraunos.exchange.coordinator import Coordinator
-from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event, Standing
+from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.held_states import Standing
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule

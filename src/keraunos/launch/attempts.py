@@ -16,7 +16,9 @@ from keraunos.checkpoints.folder import Folder, LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.follow import PartLost, Saving, TrainingResult
+from keraunos.launch.fit import Saving
+from keraunos.launch.follow import PartLost
+from keraunos.launch.training_result import TrainingResult
 
 logger = logging.getLogger(__name__)
 

@@ -9,252 +9,48 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from keraunos.batch import BatchSpec
-from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
-from keraunos.errors import ClusterError, DataError, WorkerError
-from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
+from keraunos.errors import ClusterError, WorkerError
+from keraunos.exchange.coordination import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.launch import readiness
 from keraunos.launch.divergence import Divergence, LastGood, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
-from keraunos.launch.program import PROGRAM_FILE, this_program
 from keraunos.launch.rank_table import LostRows, RankTable
 from keraunos.launch.roll_call import RollCall
-from keraunos.launch.rule_memory import RuleMemory
-from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
+from keraunos.launch.saver import Known, Resumed, Saver
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
-from keraunos.learners.registry import load_home
 from keraunos.parameters import Vector
 from keraunos.telemetry.history import History
 from keraunos.telemetry.progress import Progress
 from keraunos.worker.failure import raise_failure
-from keraunos.worker.loop import versions
 
 logger = logging.getLogger(__name__)
 
 JOIN_SECONDS = 120.0
-_LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.2
 _LEAVE_SECONDS = 15.0
 _SHOW_SECONDS = 0.5
-_SKEW = 2.0
-
-
-class TrainingResult:
-    """What a fit gives: the trained model, and what it measured.
-
-    Attributes:
-        history: the epochs and their metrics; where training ended early by itself, why (`history.ended`); and how many
-            rows were skipped (`history.skipped_rows`).
-        parameters: the trained parameters as one vector, where the fit was this process's own.
-        contributed: how many rows of each rank the servers have applied, over the whole training.
-        ranks: what each rank did with its time; prints as a table.
-        lost_rows: which rows were missing from when on, because their worker was lost and `on_worker_lost` is
-            `"continue"`.
-    """
-
-    def __init__(
-        self,
-        archive: Callable[[], bytes],
-        history: History,
-        parameters: Vector | None = None,
-        contributed: Mapping[int, int] | None = None,
-        *,
-        ranks: RankTable | None = None,
-        lost_rows: Sequence[LostRows] = (),
-    ) -> None:
-        self._archive = archive
-        self.history = history
-        self.parameters = parameters
-        self.contributed = dict(contributed or {})
-        self.ranks = RankTable() if ranks is None else ranks
-        self.lost_rows = tuple(lost_rows)
-
-    @cached_property
-    def archive(self) -> bytes:
-        """The model with all that was compiled into it, as an archive."""
-        return self._archive()
 
 
 class PartLost(WorkerError):  # noqa: N818 - says what happened
     """A process was lost, and with it a part of the parameters that no other has."""
 
 
-@dataclass(frozen=True)
-class Saving:
-    """Where a training is saved, and how often."""
-
-    store: CheckpointStore
-    every: SaveEvery
-
-
-class Fit:
-    """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
-
-    def __init__(
-        self,
-        job: TrainingJob,
-        home: HomeModel,
-        server: Server,
-        hooks: Sequence[Hooks],
-        verbose: int | str,
-        *,
-        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
-        resumed: Resumed | None = None,
-    ) -> None:
-        self._job = job
-        self._home = home
-        self._server = server
-        self._hooks = hooks
-        self._verbose = verbose
-        self._saving = saving
-        self._resumed = resumed
-
-    @classmethod
-    @contextmanager
-    def open(
-        cls,
-        job: TrainingJob,
-        *,
-        host: str = "127.0.0.1",
-        custom_objects: Mapping[str, Any] | None = None,
-        callbacks: Sequence[Any] = (),
-        hooks: Sequence[Hooks] = (),
-        verbose: int | str = "auto",
-        memory: RuleMemory | None = None,
-        saving: Saving | None = None,
-    ) -> Iterator[Fit]:
-        """Read the model and refuse what it cannot do, start the server, let the hooks begin.
-
-        With `saving` the training goes on where it was saved last, and is saved as it goes.
-        """
-        check_divergence(callbacks, job.on_divergence)
-        home = load_home(job.model, custom_objects)
-        home.check(job)
-        if job.schedule.learning_rate is not None:
-            home.learning_rate = job.schedule.learning_rate
-        resumed = None if saving is None else _found(saving.store, job, home)
-        # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
-        epochs = job.schedule.epochs if job.schedule.steps is None else None
-        called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
-        asked = [*hooks, *called]
-        with (
-            Server(
-                job.exchange,
-                job.workers,
-                home.layout,
-                home.read(),
-                servers=job.servers,
-                host=host,
-                ports=job.ports,
-                job=job.to_bytes(),
-                backend=job.model.backend,
-                standing=None if resumed is None else resumed.standing(),
-            ) as server,
-            nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
-        ):
-            if memory is not None:
-                memory.begin(server)
-            saved = None if saving is None or writer is None else (saving.every, writer)
-            opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
-            opened._begin()
-            yield opened
-            if memory is not None:
-                memory.end(server, checked=job.on_divergence != "ignore")
-
-    def _begin(self) -> None:
-        """Let the hooks begin, or go on."""
-        resumed = self._resumed
-        for each in self._hooks:
-            each.begin(self._home)
-        if resumed is not None:
-            if resumed.facts["learning_rate"] is not None:
-                self._home.learning_rate = resumed.facts["learning_rate"]
-            for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
-                each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
-        self._server.tell_at_start(
-            {
-                "learning_rate": self._home.learning_rate,
-                "traces_losses": bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
-            }
-        )
-
-    @property
-    def connection(self) -> dict[str, Any]:
-        """What a worker needs to connect; it holds the job's secrets."""
-        return self._server.connection
-
-    def await_servers(self, workers: Workers) -> None:
-        """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
-        servers = self._job.servers if isinstance(self._job.servers, int) else 0
-        deadline = time.monotonic() + JOIN_SECONDS
-        heard: list[Event] = []
-        while sum(event.kind is Kind.HELLO for event in heard) < servers:
-            try:
-                heard.append(self._server.events.get(timeout=_LOOK_SECONDS))
-            except queue.Empty:
-                workers.check()
-                if time.monotonic() > deadline:
-                    raise ClusterError(
-                        f"The {servers} server(s) did not start within {JOIN_SECONDS:.0f} s. {workers.advice()}"
-                    ) from None
-        for event in heard:
-            self._server.events.put(event)
-
-    def follow(self, workers: Workers) -> TrainingResult:
-        """Follow the workers until the model is home; whatever ends this early tells them to stop."""
-        follower = _Follower(
-            self._job,
-            self._home,
-            self._server,
-            workers,
-            self._hooks,
-            verbose=self._verbose,
-            saving=self._saving,
-            resumed=self._resumed,
-        )
-        try:
-            history = follower.run()
-        except BaseException as error:
-            self._server.stop(f"the fit ended: {type(error).__name__}")
-            raise
-        return TrainingResult(
-            self._home.to_archive,
-            history,
-            self._home.read(),
-            follower.contributed,
-            ranks=follower.ranks,
-            lost_rows=follower.roll.lost_rows,
-        )
-
-
-def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
-    """The training as it was saved last, if it is this one; `None` where it is to begin."""
-    store.claim(identity_of(job, home), MAY_DIFFER)
-    store.note(PROGRAM_FILE, this_program())
-    checkpoint = store.latest()
-    if checkpoint is None:
-        return None
-    resumed = Resumed(checkpoint, job)
-    logger.info("The training in %s goes on from checkpoint %d.", store.path, resumed.number)
-    return resumed
-
-
-class _Follower:
+class Follower:
     """What the driver learns from the workers, message by message."""
 
     def __init__(
@@ -382,7 +178,7 @@ class _Follower:
         expected = set(self._joined) | self._servers
         while not expected <= self._left and self._clock() < deadline and not self._workers.ended():
             try:
-                self._handle(self._server.events.get(timeout=_LOOK_SECONDS))
+                self._handle(self._server.events.get(timeout=LOOK_SECONDS))
             except queue.Empty:
                 self._workers.check()
 
@@ -399,8 +195,8 @@ class _Follower:
             late = len(self._joined) < wanted or len(self._servers) < servers
             self._handle(self._next(deadline if late else None))
         if not self._ready:
-            raise DataError(self._no_rows())
-        self._check_ready()
+            raise readiness.no_rows(self._job)
+        readiness.check_all(self._job, self._ready)
 
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""
@@ -416,47 +212,11 @@ class _Follower:
             self._progress.expect(total, epochs)
 
     def _tell_left_out(self) -> None:
-        """Say once, when all ranks are known, how many rows an epoch leaves out because no whole batch holds them."""
-        schedule, workers = self._job.schedule, self._job.workers
-        if schedule.remainder != "drop" or self._told_left_out or len(self._ready.keys() | self._left) < workers:
-            return
-        self._told_left_out = True
-        rows = {rank: int(facts["rows"]) for rank, facts in self._ready.items()}
-        left_out = sum(count % schedule.batch_of(rank, workers) for rank, count in rows.items())
-        if left_out and schedule.draws is None:
-            logger.warning(
-                "Every epoch leaves out %d of %d rows, which fill no whole batch on their workers.",
-                left_out, sum(rows.values()),
-            )  # fmt: skip
-
-    def _no_rows(self) -> str:
-        return (
-            "There are no rows to train on. Expected at least one. Received: 0 rows for "
-            f"{self._job.workers} worker(s). Check the filters and joins before `fit`."
-        )
-
-    def _check_ready(self) -> None:
-        facts = self._ready.values()
-        rows = {rank: each["rows"] for rank, each in self._ready.items()}
-        if not self._job.needs_all_workers:
-            return
-        if not sum(rows.values()):
-            raise DataError(
-                "Every row is marked for validation, so there is none to train on. Check the indicator column."
-            )
-        wants_validation = self._job.columns.validation is not None or self._job.schedule.validation_split
-        if wants_validation and not any(each["validation_rows"] for each in facts):
-            raise DataError(
-                "There is no row to validate on. Expected at least one; mark some in the indicator column or raise "
-                "`validationSplit`."
-            )
-        counts = [rows.get(rank, 0) for rank in range(self._job.workers)]
-        batch = self._job.schedule.batch_of(0, self._job.workers)
-        if max(counts) > max(batch, _SKEW * max(1, min(counts))):
-            logger.warning(
-                "Rows are spread unevenly over the workers (%d to %d), so some will wait for others; "
-                "call repartition(%d) on the DataFrame before fit.", min(counts), max(counts), self._job.workers,
-            )  # fmt: skip
+        """Say once, when all ranks are known, how many rows an epoch leaves out."""
+        everyone = len(self._ready.keys() | self._left) >= self._job.workers
+        if self._job.schedule.remainder == "drop" and everyone and not self._told_left_out:
+            self._told_left_out = True
+            readiness.tell_left_out(self._job, self._ready)
 
     def _next(self, deadline: float | None = None) -> Event:
         """The next event; looks after the workers while there is none."""
@@ -465,13 +225,13 @@ class _Follower:
                 self._look()
             try:
                 self._save_if_due()
-                return self._server.events.get(timeout=_LOOK_SECONDS)
+                return self._server.events.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 pass
             self._look()
             if self._workers.ended() and self._server.events.empty():
                 if not self._joined:
-                    raise DataError(self._no_rows())
+                    raise readiness.no_rows(self._job)
                 raise WorkerError(
                     "The workers ended before the training did. "
                     f"{len(self._joined)} of {self._job.workers} had joined. {self._workers.advice()}"
@@ -484,7 +244,7 @@ class _Follower:
 
     def _look(self) -> None:
         """Look after the workers: what ended them comes first, then who is away."""
-        self._look_next = self._clock() + _LOOK_SECONDS
+        self._look_next = self._clock() + LOOK_SECONDS
         self._workers.check()
         hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
         there = (self._joined.keys() - self._done) | hosts
@@ -539,15 +299,7 @@ class _Follower:
             self._servers.add(event.rank)
         if event.body["again"]:
             self._on_return(event)
-        ours, theirs = versions(), event.body["versions"]
-        differing = [
-            f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]
-        ]
-        if differing:
-            raise ClusterError(
-                f"The executor on {event.body['host']} has other versions than the driver: {', '.join(differing)}. "
-                "Install the same ones everywhere, or ship one environment with spark.archives."
-            )
+        readiness.check_versions(event)
         if event.rank < FIRST_SERVER:
             self._joined[event.rank] = str(event.body["host"])
 
@@ -565,36 +317,16 @@ class _Follower:
     def _on_ready(self, event: Event) -> None:
         if event.rank >= FIRST_SERVER:
             return
-        if event.body.get("changed"):
-            raise DataError(
-                f"Worker {event.rank} was lost, and its rows came back different, so that it cannot continue where it "
-                "stood. The DataFrame is not deterministic (a random function, an unordered limit, a changing source); "
-                "write it out, or checkpoint() it, before `fit`."
-            )
-        self._check_rows_as_saved(event)
+        saved = {} if self._resumed is None else dict(self._resumed.facts["digests"])
+        readiness.check_rows(event, self._ready, saved)
         spec = BatchSpec.from_json(event.body["spec"])
         if self._book.reader is None:
             self._book.reader = self._home.metric_states(spec)
-        first = next(iter(self._ready.values()), None)
-        if first is not None and first["spec"] != event.body["spec"]:
-            raise DataError(
-                "Rows have one shape and type on one worker and another on the next. Expected: "
-                f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
-            )
         self._ready[event.rank] = event.body
         for each in self._hooks:
             each.on_ready(event.rank, int(event.body["rows"]))
         self._expect()
         self._tell_left_out()
-
-    def _check_rows_as_saved(self, event: Event) -> None:
-        saved = dict(self._resumed.facts["digests"]) if self._resumed is not None else {}
-        if event.rank in saved and saved[event.rank] != event.body["digest"]:
-            raise DataError(
-                f"The rows of worker {event.rank} are not those that the training was saved with, so that it cannot go "
-                "on where it stood. Give `fit` the same rows in the same partitions (the DataFrame must be "
-                "deterministic), or choose another checkpointDir."
-            )
 
     def _on_state(self, event: Event) -> None:
         if self._saver is not None:

@@ -13,8 +13,9 @@ from typing import Any, Self
 
 from keraunos.errors import DataError, ExchangeError, JobError
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.fit import Fit
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.training_result import TrainingResult
 from keraunos.worker import loop
 
 

@@ -26,8 +26,9 @@ from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.fit import Fit
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.training_result import TrainingResult
 from keraunos.worker.memory import after_kill
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped

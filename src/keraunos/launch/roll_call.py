@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from keraunos.errors import WorkerError
-from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
+from keraunos.exchange.coordination import FIRST_SERVER, Event
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind

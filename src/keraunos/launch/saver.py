@@ -16,7 +16,8 @@ from typing import Any
 
 from keraunos.checkpoints.checkpoint import Checkpoint
 from keraunos.checkpoints.writer import CheckpointWriter
-from keraunos.exchange.coordinator_state import Event, Standing
+from keraunos.exchange.coordination import Event
+from keraunos.exchange.held_states import Standing
 from keraunos.exchange.slice_state import Kept
 from keraunos.job.course import Course
 from keraunos.job.saving import SaveEvery, SavePoints

@@ -34,12 +34,13 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, TrainingResult
+from keraunos.launch.fit import Fit
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
+from keraunos.launch.training_result import TrainingResult
 from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)

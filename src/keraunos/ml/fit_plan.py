@@ -12,7 +12,7 @@ from typing import Any
 
 from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.follow import TrainingResult
+from keraunos.launch.training_result import TrainingResult
 
 
 @dataclass(frozen=True)

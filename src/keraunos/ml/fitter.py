@@ -11,7 +11,7 @@ from pyspark.ml import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import JobError
-from keraunos.launch.follow import TrainingResult
+from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame
 
 from keraunos.errors import JobError, WorkerError, one_of
 from keraunos.launch import spark as launch
-from keraunos.launch.follow import TrainingResult
 from keraunos.launch.kept_rows import kept
+from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.tuning.space import Candidate, candidates, name_of
 from keraunos.tuning.trials import TaskTrials, bytes_of

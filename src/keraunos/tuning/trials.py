@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from keraunos.errors import DataError, WorkerError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import spark as launch
-from keraunos.launch.follow import TrainingResult
+from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.telemetry.history import History
 from keraunos.tuning.task_pool import TaskPool

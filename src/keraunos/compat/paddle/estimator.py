@@ -24,7 +24,7 @@ from keraunos.errors import JobError, one_of
 from keraunos.job.columns import Columns
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
-from keraunos.launch.follow import TrainingResult
+from keraunos.launch.training_result import TrainingResult
 from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.heads import Head

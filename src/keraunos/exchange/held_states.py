@@ -1,0 +1,87 @@
+"""What ranks left with the driver to continue from, and what an earlier fit left. Runs on the driver; no I/O.
+
+States come in chunks, in any order; nothing that arrives is trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.wire import Message, WireError, pack_typed, unpack_typed
+
+_MOST_BYTES = 1 << 40
+
+
+@dataclass(frozen=True)
+class Held:
+    """Weights and optimizer state as a rank sent them, before the round that is named."""
+
+    round: int
+    arrays: list[Any]
+    buffer: bytearray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands that was begun by an earlier fit and is to go on.
+
+    Attributes:
+        states: each rank's weights and optimizer state, and the round before which it had them.
+        slices: what each slice was, in their order.
+        laps_done: how many laps each rank has ended.
+        steps_traced: how many steps' losses each rank has told.
+        decided: what the driver decided after the last lap.
+    """
+
+    states: Mapping[int, tuple[int, Sequence[Any]]]
+    slices: Sequence[Kept]
+    laps_done: Mapping[int, int]
+    steps_traced: Mapping[int, int]
+    decided: dict[str, Any] | None
+
+
+class HeldStates:
+    """Weights and optimizer states by rank, and slices by their place, as they were left last."""
+
+    def __init__(self) -> None:
+        self.ranks: dict[int, Held] = {}
+        self.slices: list[Held] = []
+        self._arriving: dict[tuple[int, int, bool], bytearray] = {}
+
+    def go_on_from(self, standing: Standing) -> None:
+        """Hold what an earlier fit left."""
+        packed: dict[int, Held] = {}
+        for rank, (round_, arrays) in standing.states.items():
+            # Where all ranks have the same, they share it here, too.
+            if id(arrays) not in packed:
+                packed[id(arrays)] = _packed(round_, arrays)
+            self.ranks[rank] = packed[id(arrays)]
+        self.slices = [_packed(0, kept.arrays, kept.to_json()) for kept in standing.slices]
+
+    def arrives(self, message: Message) -> bytearray | None:
+        """Take a chunk in; all of them together once the last is here. A `WireError` where they do not fit together."""
+        body = message.body
+        target, size = int(body["for"]), int(body["size"])
+        if not 0 <= size <= _MOST_BYTES:
+            raise WireError(f"a state of {size} bytes is not taken")
+        key = (message.rank, target, "slice" in body)
+        buffer = self._arriving.setdefault(key, bytearray(size))
+        piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
+        if len(buffer) != size or message.offset + len(piece) > size:
+            del self._arriving[key]
+            raise WireError("a chunk reaches past the end of a state")
+        buffer[message.offset : message.offset + len(piece)] = piece
+        return self._arriving.pop(key) if body.get("complete") else None
+
+    def read(self) -> dict[int, tuple[int, list[Any]]]:
+        """Each rank's arrays, and the round before which it had them."""
+        return {rank: (each.round, unpack_typed(each.arrays, each.buffer)) for rank, each in list(self.ranks.items())}
+
+
+def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:
+    described, buffer = pack_typed(arrays)
+    return Held(round_, described, bytearray(buffer), facts or {})

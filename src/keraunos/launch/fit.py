@@ -1,0 +1,192 @@
+"""A fit while it is open: the model at home, the server, the hooks, and what was saved before. Runs on the driver."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from keraunos.checkpoints.store import CheckpointStore
+from keraunos.checkpoints.writer import CheckpointWriter
+from keraunos.errors import ClusterError
+from keraunos.exchange.coordination import Event
+from keraunos.exchange.server import Server
+from keraunos.exchange.wire import Kind
+from keraunos.job.saving import SaveEvery
+from keraunos.job.training_job import TrainingJob
+from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.launch.follow import JOIN_SECONDS, LOOK_SECONDS, Follower
+from keraunos.launch.hooks import Hooks
+from keraunos.launch.program import PROGRAM_FILE, this_program
+from keraunos.launch.rule_memory import RuleMemory
+from keraunos.launch.saver import MAY_DIFFER, Resumed, identity_of
+from keraunos.launch.training_result import TrainingResult
+from keraunos.launch.workers import Workers
+from keraunos.learners.home_model import HomeModel
+from keraunos.learners.registry import load_home
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a training is saved, and how often."""
+
+    store: CheckpointStore
+    every: SaveEvery
+
+
+class Fit:
+    """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        home: HomeModel,
+        server: Server,
+        hooks: Sequence[Hooks],
+        verbose: int | str,
+        *,
+        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
+        resumed: Resumed | None = None,
+    ) -> None:
+        self._job = job
+        self._home = home
+        self._server = server
+        self._hooks = hooks
+        self._verbose = verbose
+        self._saving = saving
+        self._resumed = resumed
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        job: TrainingJob,
+        *,
+        host: str = "127.0.0.1",
+        custom_objects: Mapping[str, Any] | None = None,
+        callbacks: Sequence[Any] = (),
+        hooks: Sequence[Hooks] = (),
+        verbose: int | str = "auto",
+        memory: RuleMemory | None = None,
+        saving: Saving | None = None,
+    ) -> Iterator[Fit]:
+        """Read the model and refuse what it cannot do, start the server, let the hooks begin.
+
+        With `saving` the training goes on where it was saved last, and is saved as it goes.
+        """
+        check_divergence(callbacks, job.on_divergence)
+        home = load_home(job.model, custom_objects)
+        home.check(job)
+        if job.schedule.learning_rate is not None:
+            home.learning_rate = job.schedule.learning_rate
+        resumed = None if saving is None else _found(saving.store, job, home)
+        # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
+        epochs = job.schedule.epochs if job.schedule.steps is None else None
+        called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
+        asked = [*hooks, *called]
+        with (
+            Server(
+                job.exchange,
+                job.workers,
+                home.layout,
+                home.read(),
+                servers=job.servers,
+                host=host,
+                ports=job.ports,
+                job=job.to_bytes(),
+                backend=job.model.backend,
+                standing=None if resumed is None else resumed.standing(),
+            ) as server,
+            nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
+        ):
+            if memory is not None:
+                memory.begin(server)
+            saved = None if saving is None or writer is None else (saving.every, writer)
+            opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
+            opened._begin()
+            yield opened
+            if memory is not None:
+                memory.end(server, checked=job.on_divergence != "ignore")
+
+    def _begin(self) -> None:
+        """Let the hooks begin, or go on."""
+        resumed = self._resumed
+        for each in self._hooks:
+            each.begin(self._home)
+        if resumed is not None:
+            if resumed.facts["learning_rate"] is not None:
+                self._home.learning_rate = resumed.facts["learning_rate"]
+            for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
+                each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
+        self._server.tell_at_start(
+            {
+                "learning_rate": self._home.learning_rate,
+                "traces_losses": bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
+            }
+        )
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What a worker needs to connect; it holds the job's secrets."""
+        return self._server.connection
+
+    def await_servers(self, workers: Workers) -> None:
+        """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
+        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        deadline = time.monotonic() + JOIN_SECONDS
+        heard: list[Event] = []
+        while sum(event.kind is Kind.HELLO for event in heard) < servers:
+            try:
+                heard.append(self._server.events.get(timeout=LOOK_SECONDS))
+            except queue.Empty:
+                workers.check()
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"The {servers} server(s) did not start within {JOIN_SECONDS:.0f} s. {workers.advice()}"
+                    ) from None
+        for event in heard:
+            self._server.events.put(event)
+
+    def follow(self, workers: Workers) -> TrainingResult:
+        """Follow the workers until the model is home; whatever ends this early tells them to stop."""
+        follower = Follower(
+            self._job,
+            self._home,
+            self._server,
+            workers,
+            self._hooks,
+            verbose=self._verbose,
+            saving=self._saving,
+            resumed=self._resumed,
+        )
+        try:
+            history = follower.run()
+        except BaseException as error:
+            self._server.stop(f"the fit ended: {type(error).__name__}")
+            raise
+        return TrainingResult(
+            self._home.to_archive,
+            history,
+            self._home.read(),
+            follower.contributed,
+            ranks=follower.ranks,
+            lost_rows=follower.roll.lost_rows,
+        )
+
+
+def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
+    """The training as it was saved last, if it is this one; `None` where it is to begin."""
+    store.claim(identity_of(job, home), MAY_DIFFER)
+    store.note(PROGRAM_FILE, this_program())
+    checkpoint = store.latest()
+    if checkpoint is None:
+        return None
+    resumed = Resumed(checkpoint, job)
+    logger.info("The training in %s goes on from checkpoint %d.", store.path, resumed.number)
+    return resumed

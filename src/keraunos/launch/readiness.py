@@ -1,0 +1,92 @@
+"""What is checked of workers when they join and when all are ready. Runs on the driver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from keraunos.errors import ClusterError, DataError
+from keraunos.exchange.coordination import Event
+from keraunos.job.training_job import TrainingJob
+from keraunos.worker.loop import versions
+
+logger = logging.getLogger(__name__)
+
+Facts = Mapping[int, Mapping[str, Any]]
+
+_SKEW = 2.0
+
+
+def check_versions(event: Event) -> None:
+    """Refuse a worker that would not understand the driver, or compute as it does."""
+    ours, theirs = versions(), event.body["versions"]
+    differing = [f"{name} {theirs.get(name)} (driver: {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
+    if differing:
+        raise ClusterError(
+            f"The executor on {event.body['host']} has other versions than the driver: {', '.join(differing)}. "
+            "Install the same ones everywhere, or ship one environment with spark.archives."
+        )
+
+
+def check_rows(event: Event, ready: Facts, saved: Mapping[int, str]) -> None:
+    """Refuse rows that are not those a rank had before, or saved, or that differ in shape from another's."""
+    if event.body.get("changed"):
+        raise DataError(
+            f"Worker {event.rank} was lost, and its rows came back different, so that it cannot continue where it "
+            "stood. The DataFrame is not deterministic (a random function, an unordered limit, a changing source); "
+            "write it out, or checkpoint() it, before `fit`."
+        )
+    if event.rank in saved and saved[event.rank] != event.body["digest"]:
+        raise DataError(
+            f"The rows of worker {event.rank} are not those that the training was saved with, so that it cannot go "
+            "on where it stood. Give `fit` the same rows in the same partitions (the DataFrame must be "
+            "deterministic), or choose another checkpointDir."
+        )
+    first = next(iter(ready.values()), None)
+    if first is not None and first["spec"] != event.body["spec"]:
+        raise DataError(
+            "Rows have one shape and type on one worker and another on the next. Expected: "
+            f"{first['spec']}. Received: {event.body['spec']} on worker {event.rank}."
+        )
+
+
+def check_all(job: TrainingJob, ready: Facts) -> None:
+    """Refuse rows of which none trains, or none validates; warn of uneven ones. For plans that need all at once."""
+    if not job.needs_all_workers:
+        return
+    rows = {rank: int(each["rows"]) for rank, each in ready.items()}
+    if not sum(rows.values()):
+        raise DataError("Every row is marked for validation, so there is none to train on. Check the indicator column.")
+    wants_validation = job.columns.validation is not None or job.schedule.validation_split
+    if wants_validation and not any(each["validation_rows"] for each in ready.values()):
+        raise DataError(
+            "There is no row to validate on. Expected at least one; mark some in the indicator column or raise "
+            "`validationSplit`."
+        )
+    counts = [rows.get(rank, 0) for rank in range(job.workers)]
+    if max(counts) > max(job.schedule.batch_of(0, job.workers), _SKEW * max(1, min(counts))):
+        logger.warning(
+            "Rows are spread unevenly over the workers (%d to %d), so some will wait for others; "
+            "call repartition(%d) on the DataFrame before fit.", min(counts), max(counts), job.workers,
+        )  # fmt: skip
+
+
+def tell_left_out(job: TrainingJob, ready: Facts) -> None:
+    """Say how many rows an epoch leaves out because no whole batch holds them."""
+    schedule = job.schedule
+    rows = {rank: int(facts["rows"]) for rank, facts in ready.items()}
+    left_out = sum(count % schedule.batch_of(rank, job.workers) for rank, count in rows.items())
+    if left_out and schedule.draws is None:
+        logger.warning(
+            "Every epoch leaves out %d of %d rows, which fill no whole batch on their workers.",
+            left_out, sum(rows.values()),
+        )  # fmt: skip
+
+
+def no_rows(job: TrainingJob) -> DataError:
+    """Nobody has a row."""
+    return DataError(
+        "There are no rows to train on. Expected at least one. Received: 0 rows for "
+        f"{job.workers} worker(s). Check the filters and joins before `fit`."
+    )
