@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 RUN_SECONDS = 200.0
 _END_SECONDS = 60.0
 _GRACE_SECONDS = 20.0
+# Each worker has a slot to spare: for a server, and for a rank that comes back before its former self ends.
+_CORES = 2
+_SLOTS = 2 * _CORES
 # A new driver now and then, so that what one leaves behind is seen.
 _RUNS_A_DRIVER = 6
 _DISK_BYTES = 8 << 20
@@ -64,7 +67,7 @@ class Runs:
             cluster.folder / f"checkpoint-{scenario.number}", needed=bool(scenario.kinds & {DRIVER, DISK})
         ) as disk:
             params = {**scenario.params, **({} if disk is None else {"checkpointDir": str(disk)})}
-            spec = FitSpec(f"run-{scenario.number}", shuffled=scenario.shuffled, params=params)
+            spec = FitSpec(f"run-{scenario.number}", shuffled=scenario.shuffled, params=params, slots=_SLOTS)
             began = time.monotonic()
             event = _Disturbed(self, spec, scenario, record, disk).follow(cluster, driver)
             record.seconds = time.monotonic() - began
@@ -89,7 +92,7 @@ class Runs:
         if key not in self._undisturbed:
             _, driver = self._ready()
             name = f"undisturbed-{plan}-{'shuffled' if shuffled else 'direct'}"
-            driver.fit(FitSpec(name, shuffled=shuffled, params=params_of(plan)))
+            driver.fit(FitSpec(name, shuffled=shuffled, params=params_of(plan), slots=_SLOTS))
             event = driver.wait_for(*ENDS, fit=name, patience=RUN_SECONDS)
             if event["event"] != FINISHED:
                 raise RuntimeError(f"The undisturbed fit of {plan} did not finish: {event}")
@@ -102,7 +105,7 @@ class Runs:
             folder = self._folder / f"cluster-{self._clusters}"
             folder.mkdir()
             self._clusters += 1
-            self._cluster = self._stack.enter_context(StandaloneCluster(folder, self._hosts, cores=2, memory="1g"))
+            self._cluster = self._stack.enter_context(StandaloneCluster(folder, self._hosts, cores=_CORES))
         if self._driver is None:
             self._start_driver(self._cluster)
             self._fits = 0
@@ -209,6 +212,7 @@ class _Disturbed:
         laps = driver.told("lap", fit=self._spec.name)
         begin = laps[0]["at"] if laps else time.monotonic()
         for strike in self._strikes:
+            self._record.ranks.append(None if strike is None else strike.rank)
             self._record.struck.append(None if strike is None else round(strike.at - begin, 2))
             self._record.recovery.append(None if strike is None else _recovery(driver, self._spec.name, strike))
         for event in driver.told("ready", fit=self._spec.name):
@@ -235,7 +239,7 @@ def _recovery(driver: Driver, fit: str, strike: Strike) -> float | None:
     """Seconds from a fault to the next sign that whom it hit goes on."""
     fault = strike.fault
     since = strike.lasts_until
-    facts = {} if fault.kind in {SERVER, DRIVER, DISK} else {"rank": fault.rank}
+    facts = {} if fault.kind in {SERVER, DRIVER, DISK} else {"rank": strike.rank}
     if fault.kind in KILLS and fault.kind not in {SERVER, DRIVER}:
         back = driver.told("heard", fit=fit, kind="hello", since=strike.at, **facts)
         if not back:

@@ -30,8 +30,10 @@ from keraunos.launch import spark as launch
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from tests.clusters.fit_spec import FitSpec, ProgramSpec
+from tests.clusters.processes import until
 
 TEST_EVERY = 5
+SLOTS_SECONDS = 60.0
 SEED = 5
 
 
@@ -118,6 +120,7 @@ def _session(spec: ProgramSpec) -> Any:
 
 def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
     features, labels, for_test = digits()
+    until(lambda: launch.total_slots(session) >= spec.slots, SLOTS_SECONDS, f"{spec.slots} slots")
     began = time.monotonic()
     kept: list[Any] = []
     with _seen(Told(spec, session), kept):
