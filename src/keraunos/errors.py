@@ -8,7 +8,8 @@
     ├── DataError (ValueError)       a row: null, NaN, ragged, label out of range; or no rows at all
     ├── ClusterError                 the cluster: no Java, too few slots, a port in use, executors unlike the driver
     ├── WorkerError                  a worker failed: carries its rank, its host and the end of its log
-    └── ExchangeError                the parameter exchange ended: stopped, superseded, server gone
+    ├── ExchangeError                the parameter exchange ended: stopped, superseded, server gone
+    └── CheckpointError              a checkpoint: none whole, or one that cannot be written
 
 Messages have one shape: what is wrong with what; what was expected; what was received; what to do.
 """
@@ -61,6 +62,10 @@ class WorkerError(KeraunosError, RuntimeError):
 
 class ExchangeError(KeraunosError, RuntimeError):
     """The exchange of parameters ended before the training did."""
+
+
+class CheckpointError(KeraunosError, RuntimeError):
+    """A checkpoint cannot be written, or of those that were none is whole."""
 
 
 def one_of(argument: str, value: object, known: Iterable[str]) -> str:

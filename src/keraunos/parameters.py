@@ -18,6 +18,7 @@ import numpy.typing as npt
 Vector = npt.NDArray[Any]
 
 ALIGNMENT = 64
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,24 @@ def aligned_empty(size: int, dtype: Any) -> Vector:
 def is_aligned(vector: Vector) -> bool:
     """Whether the vector lies in one piece and begins where a cache line does."""
     return bool(vector.flags.c_contiguous) and vector.ctypes.data % ALIGNMENT == 0
+
+
+def all_finite(vector: Vector, factor: float = 1.0) -> bool:
+    """Whether no element times `factor` is infinite or NaN.
+
+    One pass over the vector where it holds no giants: a sum of squares is finite only where every element is. Only
+    where it is not are the elements looked at one by one, block by block.
+    """
+    with np.errstate(all="ignore"):
+        squares = float(np.dot(vector, vector))
+        # As Python's floats: float32 would overflow with a large factor.
+        if squares * factor * factor <= np.finfo(vector.dtype).max:
+            return True
+        typed = vector.dtype.type(factor)
+        blocks = (vector[start : start + _BLOCK] for start in range(0, vector.size, _BLOCK))
+        return all(bool(np.isfinite(block if factor == 1.0 else block * typed).all()) for block in blocks)
+
+
+def are_finite(arrays: Sequence[npt.NDArray[Any]]) -> bool:
+    """Whether no float in any of the arrays is infinite or NaN."""
+    return all(array.dtype.kind != "f" or bool(np.isfinite(array).all()) for array in arrays)

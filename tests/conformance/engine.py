@@ -119,6 +119,9 @@ class Threads:
     def advice(self):
         return ""
 
+    def abandon(self, rank):
+        """Its thread ends by itself, or is waited for in the end."""
+
     def join(self):
         for thread in self._threads:
             thread.join(timeout=60)

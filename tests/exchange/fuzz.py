@@ -26,10 +26,10 @@ class Recorder:
         self.frames = deque(maxlen=_KEPT)
         send = Link.send
 
-        def recording(link, kind, round_=0, offset=0, body=None, payload=None):
-            message = Message(kind, link._rank, link._incarnation, round_, offset, body or {}, payload)
+        def recording(link, kind, round_=0, offset=0, body=None, payload=None, number=0):
+            message = Message(kind, link._rank, link._incarnation, round_, offset, body or {}, payload, number)
             self.frames.append([bytes(frame) for frame in message.encode(link._key)])
-            send(link, kind, round_, offset, body, payload)
+            send(link, kind, round_, offset, body, payload, number)
 
         monkeypatch.setattr(Link, "send", recording)
 

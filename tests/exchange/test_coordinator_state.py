@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from keraunos.exchange.coordinator_state import FIRST_SERVER, CoordinatorState, Event, Send
-from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message
+from keraunos.exchange.pulse import Tally
+from keraunos.exchange.wire import CHUNK_BYTES, LEFT_OUT, SUPERSEDED, Kind, Message
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w",), ((10,),), trainable=1)
@@ -412,3 +413,80 @@ def test_a_blob_is_given_in_pieces(start):
     state.receive(Message(Kind.HELLO, 0, 1, body={"host": "here"}))
     (answer,) = state.receive(Message(Kind.FETCH, 0, 1, offset=start, body={"name": "job"}))
     assert bytes(answer.message.payload) == blob[start : start + CHUNK_BYTES]
+
+
+def left_out(state, rank):
+    """The kinds of what everyone is told when a rank is left out."""
+    return [(each.rank, each.message.kind) for each in state.leave_out(rank)]
+
+
+SPOKEN = [kind for kind in Kind if kind < Kind.WELCOME]
+
+
+@pytest.mark.parametrize("incarnation", [1, 2])
+@pytest.mark.parametrize("kind", SPOKEN)
+def test_one_that_was_left_out_is_told_so_whatever_it_says(kind, incarnation):
+    state = started_job(2)
+    assert left_out(state, 1) == [(1, Kind.STOP)]
+    (stop,) = state.receive(Message(kind, 1, incarnation, body={**FACTS, "host": "there"}))
+    assert (stop.to_sender, stop.message.kind, stop.message.body) == (True, Kind.STOP, {"reason": LEFT_OUT})
+    assert state.members[1].incarnation == 1
+    assert {each.rank for each in state.alive()} == {0}
+
+
+def test_who_waited_for_one_that_is_left_out_is_served_by_another():
+    state = started_job(3)
+    assert not state.uploader_left_out
+    assert asked(state.ask_one_for_parameters()) == [0]
+    assert asked(state.leave_out(0)) == [1]
+    assert state.uploader_left_out
+    assert asked(state.ask_one_for_parameters()) == [1]
+    state.receive(Message(Kind.HELLO, 2, 2, body={"host": "there"}))
+    state.receive(Message(Kind.READY, 2, 2, body=FACTS))
+    (snapshot,) = state.receive(Message(Kind.ASK, 2, 2, 5, body={"from_others": True}))
+    assert (snapshot.rank, snapshot.message.kind) == (1, Kind.SNAPSHOT)
+
+
+def test_hosts_of_slices_are_told_who_is_left_out():
+    state = CoordinatorState(LAYOUT, 2, servers=2)
+    for rank in (0, 1, FIRST_SERVER, FIRST_SERVER + 1):
+        state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
+        state.receive(Message(Kind.READY, rank, 1, body={**FACTS, "slice": place(rank)}))
+    state.start()
+    told = left_out(state, 1)
+    assert told == [(1, Kind.STOP), (FIRST_SERVER, Kind.REMOVE), (FIRST_SERVER + 1, Kind.REMOVE)]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_rows_of_one_that_is_left_out_count_only_where_the_others_have_counted_on_them(begun):
+    state = CoordinatorState(LAYOUT, 2)
+    state.slices = [{**place(0), "start": 0, "stop": 10}]
+    for rank in range(2):
+        state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
+        state.receive(Message(Kind.READY, rank, 1, body=FACTS))
+    if begun:
+        state.start()
+    state.leave_out(1)
+    assert state.start_body(0)["rows"] == ({"0": 10, "1": 10} if begun else {"0": 10})
+
+
+def test_signs_of_life_are_counted_and_what_is_malformed_is_dropped():
+    state = started_job(1)
+    before = state.signs[0]
+    assert state.receive(Message(Kind.PULSE, 0, 1, 3, body=Tally(round=3, rows=30, busy=2.5).to_json())) == []
+    assert state.signs[0] == before + 1
+    assert (state.tally(0).round, state.tally(0).rows) == (3, 30)
+    for wrong in ({}, {**Tally().to_json(), "rows": -1}, {**Tally().to_json(), "busy": "nan"}):
+        dropped = state.dropped
+        assert state.receive(Message(Kind.PULSE, 0, 1, body=wrong)) == []
+        assert state.dropped == dropped + 1
+    assert state.tally(0).rows == 30
+
+
+def test_what_an_earlier_incarnation_has_done_is_not_forgotten():
+    state = started_job(1)
+    state.receive(Message(Kind.PULSE, 0, 1, body=Tally(round=3, rows=30, steps=3, busy=2.5).to_json()))
+    state.receive(Message(Kind.HELLO, 0, 2, body={"host": "there"}))
+    assert state.tally(0).rows == 30
+    state.receive(Message(Kind.PULSE, 0, 2, body=Tally(round=4, rows=10, steps=1, busy=0.5).to_json()))
+    assert (state.tally(0).round, state.tally(0).rows, state.tally(0).steps, state.tally(0).busy) == (4, 40, 4, 3.0)

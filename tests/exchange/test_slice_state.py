@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from keraunos.exchange import wire
 from keraunos.exchange.codecs.registry import codec_named
@@ -100,6 +100,11 @@ class Exchange(RuleBasedStateMachine):
         self.expected -= np.average([v for v, _, _ in sent], axis=0, weights=[rows for _, rows, _ in sent])
         self.expected_result = self.expected.copy()
 
+    def apply_nothing(self):
+        """Everyone has passed: workers get the parameters, where the slice has them."""
+        if not self.plan.applies_on_workers:
+            self.expected_result = self.expected.copy()
+
     # Speaking to the slice, and checking what it says.
 
     def say(self, kind, rank, round_=0, offset=0, incarnation=None, payload=None, **body):
@@ -117,7 +122,9 @@ class Exchange(RuleBasedStateMachine):
             assert isinstance(each, Reply), each
             assert each.message.kind is Kind.RESULT
             assert not each.to_sender
-            assert each.vector is (self.parameters if each.message.body.get("first") else self.result)
+            given = self.parameters if each.message.body.get("first") else self.result
+            assert each.vector is (None if each.message.body.get("empty") else given)
+            assert bool(each.message.body.get("empty")) == self.state.empty
             assert each.message.rank not in found, "answered twice"
             assert each.message.incarnation == self.workers[each.message.rank].incarnation
             found[each.message.rank] = each.message.round
@@ -157,6 +164,9 @@ class Exchange(RuleBasedStateMachine):
         sent = [self.open[rank] for rank in sorted(self.ranks) if self.open[rank] is not None]
         if sent:
             self.apply([(values, rows, 0) for values, rows in sent])
+        else:
+            self.apply_nothing()
+        assert self.state.empty == (not sent and self.plan.applies_on_workers)
         self.applied += len(sent)
         for rank in self.ranks:
             self.finished[rank] += 1
@@ -164,9 +174,12 @@ class Exchange(RuleBasedStateMachine):
         return set(self.ranks)
 
     def apply_one(self, rank):
-        values, rows = self.open.pop(rank)
-        self.apply([(values, rows, self.applied - self.read_at[rank])])
-        self.applied += 1
+        sent = self.open.pop(rank)
+        if sent is None:
+            self.apply_nothing()
+        else:
+            self.apply([(*sent, self.applied - self.read_at[rank])])
+            self.applied += 1
         self.finished[rank] += 1
         self.waiting.add(rank)
         self.workers[rank].may_push = False
@@ -253,7 +266,6 @@ class Exchange(RuleBasedStateMachine):
             self.open[rank] = (worker.values.astype(float), worker.rows)
             self.follow(rank, actions)
 
-    @precondition(lambda self: self.plan.synchronous)
     @rule(data=st.data())
     def pass_by(self, data):
         rank = self.some(data, lambda rank, worker: worker.alive and worker.may_push and not worker.sent)
@@ -275,6 +287,20 @@ class Exchange(RuleBasedStateMachine):
         rank = self.some(data, lambda rank, worker: not worker.alive and rank not in self.left)
         if rank is not None and len(self.workers) - len(self.left) > 1:
             self.go(rank, lambda: self.state.remove(rank))
+
+    @rule(data=st.data(), kind=st.sampled_from([Kind.PUSH, Kind.PASS, Kind.AGAIN, Kind.LEAVE, Kind.JOIN]))
+    def leave_one_out_for_good(self, data, kind):
+        """Whoever was away for too long changes nothing any more, also where it only stood still."""
+        rank = self.some(data, lambda rank, worker: rank not in self.left)
+        if rank is None or len(self.workers) - len(self.left) < 2:
+            return
+        worker = self.workers[rank]
+        self.go(rank, lambda: self.state.exclude(rank))
+        body = {"payload": memoryview(np.full(2, POISON)), "parts": 1, "rows": 1, "denominators": [1.0]}
+        (refused,) = self.say(kind, rank, worker.round, 0, incarnation=worker.incarnation + (kind is Kind.JOIN), **body)
+        assert refused.message.kind is Kind.REFUSED
+        assert refused.message.body["reason"] == wire.LEFT_OUT
+        assert refused.to_sender
 
     def go(self, rank, how):
         self.workers[rank].alive = False
@@ -309,6 +335,28 @@ class Exchange(RuleBasedStateMachine):
         answered = self.answers(self.say(kind, rank, round_, 4, **body))
         assert answered == {rank: round_}, "a repetition is answered as the first time"
         self.read_at[rank] = self.applied
+
+    @rule(data=st.data(), lost=st.booleans())
+    def ask_again(self, data, lost):
+        """A result that was lost is given again; a contribution that is not whole is asked for; nothing moves."""
+        rank = self.some(data, lambda rank, worker: worker.alive and self.finished[rank] >= lost)
+        if rank is None:
+            return
+        round_ = self.finished[rank] - lost
+        dropped = self.state.dropped
+        actions = self.say(Kind.AGAIN, rank, round_)
+        assert self.state.dropped == dropped
+        if rank in self.waiting and lost:
+            assert actions == []
+        elif lost:
+            assert self.answers(actions) == {rank: round_}
+            self.read_at[rank] = self.applied
+        elif rank in self.open:
+            assert actions == []
+        else:
+            (resend,) = actions
+            assert (resend.message.kind, resend.message.round) == (Kind.RESEND, round_)
+        self.unheard(Kind.AGAIN, rank, self.finished[rank] + 1)
 
     @rule(data=st.data())
     def join_twice(self, data):

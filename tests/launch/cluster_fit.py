@@ -79,6 +79,28 @@ def bare_python():
     spark.stop()
 
 
+def grows():
+    """A synchronous fit on a cluster that has no executor before it, and asks for them when tasks wait."""
+    dynamic = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.initialExecutors": "0",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        "spark.decommission.enabled": "true",
+    }
+    spark = start("local-cluster[2,1,1024]", **dynamic)
+    print("epochs", len(launch.fit(job(epochs=2), frame(spark), verbose=0).history["loss"]))
+    _print_error(job(workers=3), frame(spark, partitions=3))
+    spark.stop()
+
+
+def no_executors():
+    """A cluster whose workers have fewer cores than an executor wants."""
+    spark = start("local-cluster[1,1,1024]", **{"spark.executor.cores": "4"})
+    _print_error(job(workers=1), frame(spark, partitions=1))
+    spark.stop()
+
+
 def _print_error(failing, dataframe, custom_objects=None):
     try:
         launch.fit(failing, dataframe, custom_objects=custom_objects, verbose=0)

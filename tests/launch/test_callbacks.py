@@ -111,7 +111,6 @@ class OnBatches(keras.callbacks.Callback):
     ("callback", "name"),
     [
         (OnBatches(), "OnBatches"),
-        (keras.callbacks.TerminateOnNaN(), "TerminateOnNaN"),
         (keras.callbacks.ModelCheckpoint("x.keras", save_freq=10), "ModelCheckpoint"),
         (keras.callbacks.LambdaCallback(on_train_batch_end=print), "LambdaCallback"),
     ],
@@ -119,6 +118,15 @@ class OnBatches(keras.callbacks.Callback):
 def test_batch_hooks_are_refused_by_name(callback, name):
     with pytest.raises(JobError, match=rf"{name} has batch hooks .* epoch hooks"):
         check_callbacks([callback])
+
+
+def test_terminate_on_nan_passes_unless_it_is_to_raise():
+    check_callbacks([keras.callbacks.TerminateOnNaN()])
+    raising = keras.callbacks.TerminateOnNaN()
+    # An argument of newer releases of Keras.
+    raising.raise_error = True
+    with pytest.raises(JobError, match=r"raise_error=True. .*`history.ended`"):
+        check_callbacks([raising])
 
 
 def test_what_is_no_callback_is_refused():

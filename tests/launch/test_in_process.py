@@ -7,7 +7,8 @@ from keraunos.errors import DataError, JobError
 from keraunos.exchange.rules.registry import rule_class
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import in_process
-from keraunos.launch.follow import Fit, RuleMemory
+from keraunos.launch.follow import Fit
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
 from tests.conformance import learner_models as models

@@ -46,7 +46,7 @@ def follow(courses, order):
         if said is None:
             del streams[rank]
         elif said[0] == "measure":
-            book.measure(body_of(said[1]), said[2])
+            book.measure(rank, body_of(said[1]), said[2])
             assert book.so_far()
         else:
             book.end(rank, body_of(said[1]), said[2], [np.array([float(rank), 1.0])])

@@ -1,15 +1,17 @@
 """Training in plain processes: the same engine without Spark, and what happens when a process dies or is wrong."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
+from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
 
-from keraunos.errors import DataError, JobError, WorkerError
+from keraunos.errors import ClusterError, DataError, JobError, WorkerError
 from keraunos.launch import local
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
@@ -42,8 +44,37 @@ class KillsAWorker(keras.callbacks.Callback):
 
 def test_a_killed_worker_ends_the_fit_with_its_rank():
     job = engine.job_of(models.dense("sgd"), 2, batch_size=16, epochs=1000)
-    with pytest.raises(WorkerError, match=r"Worker \d .* ended with code -9"):
+    with pytest.raises(
+        WorkerError, match=r"Worker \d .* ended with code -9. .*run out of memory. Lower `memoryBudget`"
+    ):
         local.fit(job, engine.partitions(rows(), [100, 100]), callbacks=[KillsAWorker()], verbose=0)
+
+
+def test_a_disk_without_room_for_the_rows_ends_the_fit_with_its_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    job = replace(engine.job_of(models.dense("adam"), 1, batch_size=16), memory_budget=1000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
+    try:
+        with pytest.raises(
+            ClusterError, match=r"Worker 0 on .* could not be written to .*bytes so far.*SPARK_LOCAL_DIRS"
+        ):
+            local.fit(job, [rows(40_000)], verbose=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_are_not_finite_end_the_processes_well():
+    x = np.ones((60, models.FEATURES), np.float32)
+    x[50] = 1e30
+    model = keras.Sequential([keras.Input((models.FEATURES,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    job = engine.job_of(model, 2, batch_size=10, epochs=3)
+    table = engine.table(x=x, y=np.ones((60, 1), np.float32))
+    result = local.fit(job, engine.partitions(table, [30, 30]), verbose=0)
+    assert "worker 1 on " in result.history.ended
+    assert np.isfinite(result.parameters).all()
 
 
 def test_wrong_rows_end_every_process_with_one_clear_error():

@@ -47,3 +47,13 @@ def test_executors_without_the_package_are_one_clear_error(tmp_path):
     told = run("bare_python", PYSPARK_PYTHON=str(tmp_path / "bare" / "bin" / "python"))
     assert told.startswith("ClusterError The executors cannot import")
     assert "PYSPARK_PYTHON" in told
+
+
+def test_a_cluster_that_grows_is_waited_for_and_refused_where_it_cannot_grow_enough():
+    told = run("grows")
+    assert "epochs 2" in told
+    assert "ClusterError This fit needs 3 task slots at once, and dynamic allocation grows to 2" in told
+
+
+def test_a_cluster_without_executors_is_told_within_seconds():
+    assert "ClusterError No executor has registered with Spark within 15 s" in run("no_executors")

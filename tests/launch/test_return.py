@@ -162,9 +162,3 @@ def test_a_worker_that_is_lost_too_often_ends_the_fit(processes):
     job, parts = _job("allreduce", epochs=4)
     with pytest.raises(WorkerError, match="code -9"):
         _fit(job, parts, processes, victim=1, max_failures=1)
-
-
-def test_a_part_of_the_parameters_that_went_with_a_worker_is_named(processes):
-    job, parts = _job("averaging", servers="workers", epochs=4, every=5)
-    with pytest.raises(WorkerError, match="part of the parameters that it held"):
-        _fit(job, parts, processes, victim=1)

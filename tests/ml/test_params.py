@@ -31,6 +31,8 @@ VALUES = {
     "memoryBudget": 1 << 20,
     "model": mlp(),
     "numWorkers": 3,
+    "onDivergence": "skip",
+    "onWorkerLost": "continue",
     "pixels": {"scale": 1.0, "mean": [1.0, 2.0, 3.0], "order": "BGR", "layout": "CHW"},
     "predictionCol": "p",
     "probabilityCol": "q",
@@ -41,11 +43,13 @@ VALUES = {
     "serverPorts": (40000, 40010),
     "servers": "workers",
     "shuffle": False,
+    "stallReportAfter": 60.0,
     "stateEvery": 0,
     "validationIndicatorCol": "v",
     "validationSplit": 0.5,
     "verbose": 2,
     "weightCol": "w",
+    "workerPatience": 20.0,
 }
 
 

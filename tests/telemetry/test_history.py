@@ -94,3 +94,11 @@ def test_plot_without_matplotlib_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         History(EPOCHS).plot()
+
+
+def test_why_it_ended_early_is_told_and_kept():
+    plain, ended = History(EPOCHS), History(EPOCHS, ended="The loss was not finite.", skipped_rows=32)
+    assert plain.ended is None
+    assert set(plain.to_json()) == {"epochs"}
+    assert History.from_json(json.loads(json.dumps(ended.to_json()))) == ended
+    assert repr(ended).startswith("History of 2 epochs, 32 rows skipped, ended early: The loss was not finite.\n")

@@ -31,6 +31,7 @@ examples:
   keraunos run --as sparkflow program.py --rows 1000
   keraunos submit --as zoo --master yarn --num-executors 4 program.py
   keraunos shell --as tensorspark --deploy-mode=client
+  keraunos resume /tmp/checkpoints
   keraunos notebook --as paddle
   keraunos paddle summary config.py --config-args layers=2
 
@@ -38,7 +39,7 @@ exit codes:
   0  all went well
   1  a result is not as it should be
   2  something is missing or asked for wrongly
-  `run` and `submit` end with the program's own
+  `run`, `submit` and `resume` end with the program's own
 """
 
 DEMO = """\
@@ -73,6 +74,11 @@ Opens JupyterLab in the browser. Every Python notebook has `spark`, `sc` and
 it runs. The server listens on this machine only and asks for its token; its
 settings are gone when it ends, the notebooks stay. JupyterLab comes with
 `pip install 'keraunos[notebook]'`.
+"""
+
+RESUME = """\
+Runs the program again whose `fit` saved its training in a checkpointDir: with
+the same command, in the same folder. Its fit goes on where it was saved last.
 """
 
 PADDLE_SUMMARY = """\
@@ -114,6 +120,7 @@ def command_parser() -> argparse.ArgumentParser:
     rest = "[spark-submit options] program.py [argument ...]"
     _add_spark_command(commands, "submit", rest, "hand such a program to a cluster", SUBMIT, _submit)
     _add_spark_command(commands, "shell", "[pyspark options]", "the pyspark shell for such programs", SHELL, _shell)
+    _add_resume(commands)
     _add_notebook(commands)
     _add_paddle(commands)
     return parser
@@ -193,6 +200,17 @@ def _add_spark_command(
     command.set_defaults(run=function, verbose=False)
 
 
+def _add_resume(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    resume = commands.add_parser(
+        "resume",
+        help="go on with a training that was saved in a checkpointDir",
+        description=RESUME,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    resume.add_argument("directory", metavar="DIR", help="the checkpointDir, on any Hadoop path")
+    resume.set_defaults(run=_resume, verbose=False)
+
+
 def _add_notebook(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     notebook = commands.add_parser(
         "notebook",
@@ -255,6 +273,12 @@ def _shell(options: argparse.Namespace) -> int:
     from keraunos.cli.shell import shell
 
     shell(options.system, options.passed)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from keraunos.cli.resume import resume
+
+    return resume(options.directory)
 
 
 def _notebook(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import shutil
 import tempfile
 from dataclasses import dataclass
 from types import TracebackType
@@ -49,6 +50,20 @@ class Spool:
             self.spilled = True
             for store in self._stores:
                 store.spill()
+
+    def no_room(self, error: OSError) -> str:
+        """What to say where a file of this spool cannot be written."""
+        directory = self.directory or tempfile.gettempdir()
+        try:
+            free = f" ({shutil.disk_usage(directory).free} bytes are free)"
+        except OSError:
+            free = ""
+        return (
+            f"Rows beyond the memory budget of {self.budget} bytes could not be written to {directory!r}. Expected: a "
+            f"directory with room for the rows of this worker, {self._bytes} bytes so far. Received: {error}{free}. "
+            "Free some space there, choose another directory (`spark.local.dir`, or SPARK_LOCAL_DIRS on the "
+            "executors), raise `memoryBudget`, or use more workers."
+        )
 
     def close(self) -> None:
         """Let go of all files and unfinished rows; finished arrays stay as they are."""
@@ -147,12 +162,7 @@ class RowStore:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise ClusterError(
-                f"Rows beyond the memory budget of {self._spool.budget} bytes could not be written to "
-                f"{self._spool.directory or tempfile.gettempdir()!r}; expected a directory with room for them. "
-                f"Received: {error}. Free some space there, choose another directory (`spark.local.dir`), raise "
-                "`memoryBudget`, or use more workers."
-            ) from error
+            raise ClusterError(self._spool.no_room(error)) from error
 
     def _mapped(self) -> Array:
         if not self.rows * self._row_bytes:

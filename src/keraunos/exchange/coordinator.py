@@ -10,19 +10,25 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import zmq
 
 from keraunos.errors import ExchangeError
-from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event
+from keraunos.exchange.coordinator_state import Action, CoordinatorState, Event, Send
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.letters import MOST_KEPT, Post, standing_of
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.wire import Kind, Message
 
 ALIVE_EVERY_SECONDS = 2
 _LOOK_SECONDS = 0.2
+# What the small thread of a member says, over a connection of its own.
+_PULSES = frozenset({Kind.PULSE, Kind.STACKS})
+# What may be lost: the next one says as much, or it is asked for again.
+_NO_LETTERS = frozenset({Kind.ALIVE, Kind.BLOB, Kind.PROBE})
 
 
 class Coordinator:
@@ -48,6 +54,7 @@ class Coordinator:
         self._clock = clock
         self._beside = beside
         self._clients: dict[int, bytes] = {}
+        self._posts: dict[int, Post] = {}
         self._commands: queue.SimpleQueue[Callable[[], Iterable[Action]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="keraunos-coordinator", daemon=True)
 
@@ -136,16 +143,48 @@ class Coordinator:
             known = self.state.members.get(message.rank)
             before = None if known is None else known.incarnation
             former = self._clients.get(message.rank)
-            # A rank is who joined as it: the same words from somebody else are a replay.
-            if message.incarnation == before and former != client:
-                self._endpoint.dropped += 1
-                continue
+            if known is not None and message.incarnation == before:
+                # A rank is who joined as it: the same words from somebody else are a replay.
+                own = known.pulse if message.kind in _PULSES else former
+                if own != client:
+                    self._endpoint.dropped += 1
+                    continue
+                if not self._is_next(message):
+                    continue
             actions = self.state.receive(message)
             known = self.state.members.get(message.rank)
             if known is not None and known.incarnation != before:
                 # Only now: a message that was not taken gives nobody a rank.
                 self._clients[message.rank] = client
+                self._posts[message.rank] = Post(MOST_KEPT)
+                self._posts[message.rank].arrives(message.number)
             self._act(actions, client, former)
+            if message.kind is Kind.BYE and known is not None:
+                # Whoever leaves waits to hear that this is known.
+                self._act([Send(message.rank, Message(Kind.ALIVE))], client)
+
+    def _is_next(self, message: Message) -> bool:
+        """Whether a member's message is to be looked at: the letters before it are here, and it was not yet."""
+        post = self._posts[message.rank]
+        if message.kind is Kind.GOT:
+            self._compare(message, post)
+            return False
+        if post.arrives(message.number):
+            return True
+        # Something was lost, here or on the way back: tell the member where this side stands.
+        self._act([Send(message.rank, Message(Kind.ALIVE))], b"")
+        return False
+
+    def _compare(self, message: Message, post: Post) -> None:
+        try:
+            got, _ = standing_of(message.body)
+        except (TypeError, ValueError, OverflowError):
+            self._endpoint.dropped += 1
+            return
+        post.confirm(got)
+        if message.body.get("again"):
+            for letter in post.after(got):
+                self._endpoint.send(self._clients[message.rank], letter, copy=letter.payload is None)
 
     def _act(self, actions: Iterable[Action], sender: bytes, former: bytes | None = None) -> None:
         for action in actions:
@@ -154,6 +193,18 @@ class Coordinator:
                     self.uploaded.set()
                 self.events.put(action)
                 continue
-            client = sender if action.to_sender else former if action.to_former else self._clients.get(action.rank)
+            client = sender if action.to_sender else former if action.to_former else self._address(action)
             if client is not None:
-                self._endpoint.send(client, action.message, copy=action.message.payload is None)
+                message = action.message if action.to_sender or action.to_former else self._as_letter(action)
+                self._endpoint.send(client, message, copy=message.payload is None)
+
+    def _address(self, action: Send) -> bytes | None:
+        known = self.state.members.get(action.rank)
+        pulse = None if known is None else known.pulse
+        return pulse if action.message.kind is Kind.PROBE else self._clients.get(action.rank)
+
+    def _as_letter(self, action: Send) -> Message:
+        message, post = action.message, self._posts[action.rank]
+        if message.kind is Kind.ALIVE:
+            return replace(message, body=post.standing)
+        return message if message.kind in _NO_LETTERS else post.stamp(message)

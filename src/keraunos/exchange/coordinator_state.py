@@ -15,9 +15,20 @@ from typing import Any
 import numpy as np
 
 from keraunos.batch import BatchSpec
+from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
-from keraunos.exchange.slice_state import MOST_PARTS
-from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, WireError, unpack_arrays
+from keraunos.exchange.slice_state import MOST_PARTS, Kept
+from keraunos.exchange.wire import (
+    CHUNK_BYTES,
+    LEFT_OUT,
+    SUPERSEDED,
+    Kind,
+    Message,
+    WireError,
+    pack_typed,
+    unpack_arrays,
+    unpack_typed,
+)
 from keraunos.parameters import Layout, Vector
 
 # Servers that are tasks of their own have ranks from here on.
@@ -56,6 +67,26 @@ class Held:
     round: int
     arrays: list[Any]
     buffer: bytearray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands that was begun by an earlier fit and is to go on.
+
+    Attributes:
+        states: each rank's weights and optimizer state, and the round before which it had them.
+        slices: what each slice was, in their order.
+        laps_done: how many laps each rank has ended.
+        steps_traced: how many steps' losses each rank has told.
+        decided: what the driver decided after the last lap.
+    """
+
+    states: Mapping[int, tuple[int, Sequence[Any]]]
+    slices: Sequence[Kept]
+    laps_done: Mapping[int, int]
+    steps_traced: Mapping[int, int]
+    decided: dict[str, Any] | None
 
 
 Action = Send | Event
@@ -72,6 +103,7 @@ class Member:
     started: bool = False
     gone: bool = False
     returning: bool = False
+    pulse: bytes | None = None
     asked_for: int | None = None
     wanted_round: int | None = None
 
@@ -87,6 +119,9 @@ class CoordinatorState:
         blobs: what members may fetch, by name.
         slices: where the slices are; filled by the driver, or from what the hosts say.
         alternatives: several servers of the one slice, of which a rank is given one.
+        signs: how often each member was heard; whoever watches them sees who has fallen silent.
+        tallies: what each member last said of itself.
+        left_out: the ranks that the others go on without.
     """
 
     def __init__(
@@ -115,6 +150,9 @@ class CoordinatorState:
         self.uploads_missing: set[int] = set()
         self.start_facts: dict[str, Any] = {}
         self.members: dict[int, Member] = {}
+        self.signs: dict[int, int] = {}
+        self.tallies: dict[int, Tally] = {}
+        self.left_out: set[int] = set()
         self.laps_done: dict[int, int] = {}
         self.steps_traced: dict[int, int] = {}
         self.decided: dict[str, Any] | None = None
@@ -122,27 +160,46 @@ class CoordinatorState:
         self.stopped: str | None = None
         self.dropped = 0
         self._hosts: dict[int, dict[str, Any]] = {}
+        self._probed: set[int] = set()
+        self._done_before: dict[int, Tally] = {}
         self._rows: dict[int, dict[str, Any]] = {}
         self._norms: dict[int, dict[int, float]] = {}
         self._held: dict[int, Held] = {}
-        self._arriving: dict[tuple[int, int], bytearray] = {}
+        self._held_slices: list[Held] = []
+        self._resumed = False
+        self._arriving: dict[tuple[int, int, bool], bytearray] = {}
+
+    def go_on_from(self, standing: Standing) -> None:
+        """Let everyone continue where the training stands, as if they had been lost there."""
+        self._resumed = True
+        packed: dict[int, Held] = {}
+        for rank, (round_, arrays) in standing.states.items():
+            # Where all ranks have the same, they share it here, too.
+            if id(arrays) not in packed:
+                packed[id(arrays)] = _packed(round_, arrays)
+            self._held[rank] = packed[id(arrays)]
+        self._held_slices = [_packed(0, kept.arrays, kept.to_json()) for kept in standing.slices]
+        self.laps_done = dict(standing.laps_done)
+        self.steps_traced = dict(standing.steps_traced)
+        self.decided = standing.decided
 
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise."""
         try:
             known = self.members.get(message.rank)
-            if known is not None and message.incarnation < known.incarnation:
-                if message.kind is Kind.STATE and known.returning and int(message.body["for"]) == message.rank:
-                    # What it leaves to the one that has taken its rank.
-                    return self._state(message)
+            older = known is not None and message.incarnation < known.incarnation
+            if older and known is not None and self._leaves_to(message, known):
+                return self._state(message)
+            if older or message.rank in self.left_out:
                 self.dropped += 1
-                body = {"reason": SUPERSEDED}
+                body = {"reason": SUPERSEDED if older else LEFT_OUT}
                 stop = Message(Kind.STOP, message.rank, message.incarnation, body=body)
                 return [Send(message.rank, stop, to_sender=True)]
             if message.kind is Kind.HELLO:
                 return self._hello(message)
             if known is None or message.incarnation > known.incarnation:
                 return self._drop()
+            self.signs[message.rank] = self.signs.get(message.rank, 0) + 1
             return self._handlers()[message.kind](message)
         except (WireError, KeyError, TypeError, ValueError, OverflowError, MemoryError):
             return self._drop()
@@ -161,6 +218,7 @@ class CoordinatorState:
             "again": member.returning,
             "laps_done": self.laps_done.get(rank, 0),
             "decided": self.decided,
+            "kept": self._kept_slice(rank),
         }
 
     def start(self, common: dict[str, Any] | None = None, bells: dict[str, Any] | None = None) -> list[Action]:
@@ -182,9 +240,32 @@ class CoordinatorState:
         self.decided = {"lap": lap, "learning_rate": learning_rate, "last": last}
         return self._to_all(Message(Kind.GO, round=lap, body=self.decided))
 
+    def save(self, round_: int) -> list[Action]:
+        """Have everyone save what they have before a round that is still to come, or, with 0, hosts what they have."""
+        return self._to_all(Message(Kind.SAVE, round=round_))
+
     def release(self) -> list[Action]:
         """Training is over: hosts of slices may end."""
         return self._to_all(Message(Kind.RELEASE))
+
+    def leave_out(self, rank: int) -> list[Action]:
+        """Go on without a worker: it is told so, now or when it is heard again, and those who waited for it are served.
+
+        The servers of slices elsewhere are told, too; one on the driver must be told by the driver.
+        """
+        self.left_out.add(rank)
+        if not self.started:
+            self._rows.pop(rank, None)
+        member = self.members[rank]
+        member.gone = True
+        actions: list[Action] = [Send(rank, Message(Kind.STOP, body={"reason": LEFT_OUT}))]
+        actions += [Send(host, Message(Kind.REMOVE, body={"rank": rank})) for host in sorted(self._hosts)]
+        return actions + self._without(rank)
+
+    def probe(self) -> list[Action]:
+        """Ask every member where its threads are."""
+        self._probed = {rank for rank, member in self.members.items() if not member.gone}
+        return self._to_all(Message(Kind.PROBE))
 
     def ask_for_parameters(self, *, last: bool = False) -> list[Action]:
         """Have the hosts of the slices send what they hold; `uploads_missing` is empty once all have."""
@@ -193,12 +274,36 @@ class CoordinatorState:
 
     def ask_one_for_parameters(self) -> list[Action]:
         """Have one worker send the parameters, where each of them has all of them; another one if it is lost."""
-        self.uploads_missing = {min(self._live(), default=min(self._rows))}
+        there = self._rows.keys() - self.left_out
+        self.uploads_missing = {min(self._live(), default=min(there))}
         return [Send(rank, Message(Kind.UPLOAD)) for rank in self.uploads_missing]
+
+    def recall_parameters(self, rank: int) -> list[Action]:
+        """Have a worker send the parameters that it kept when a lap began."""
+        self.uploads_missing = {rank}
+        return [Send(rank, Message(Kind.RECALL))]
 
     def alive(self) -> list[Action]:
         """A sign of life for everyone."""
         return self._to_all(Message(Kind.ALIVE))
+
+    def held(self) -> dict[int, tuple[int, list[Any]]]:
+        """Each rank's weights and optimizer state as they were left last, and the round before which they were."""
+        return {
+            rank: (each.round, unpack_typed(each.arrays, each.buffer))
+            for rank, each in list(self._held.items())
+            if rank < FIRST_SERVER
+        }
+
+    def tally(self, rank: int) -> Tally | None:
+        """What a member last said of itself, with the work of its earlier incarnations."""
+        last = self.tallies.get(rank)
+        return self._done_before.get(rank) if last is None else last.after(self._done_before.get(rank))
+
+    @property
+    def uploader_left_out(self) -> bool:
+        """Whether the worker that sends the parameters by itself in the end was left out."""
+        return bool(self._rows) and min(self._rows) in self.left_out
 
     def same_host(self, mark: str | None) -> bool:
         """Whether everyone who trains may share memory with the process of that mark."""
@@ -213,11 +318,15 @@ class CoordinatorState:
             Kind.LOSSES: self._losses,
             Kind.PARAMETERS: self._parameters,
             Kind.STATE: self._state,
+            Kind.MISSED: self._report,
             Kind.ASK: self._ask,
             Kind.NORM: self._norm,
             Kind.FAILED: self._leave,
             Kind.DONE: self._report,
             Kind.BYE: self._leave,
+            Kind.PULSE: self._pulse,
+            Kind.STACKS: self._stacks,
+            Kind.DIVERGED: self._diverged,
         }
 
     def _to_all(self, message: Message) -> list[Action]:
@@ -237,9 +346,15 @@ class CoordinatorState:
         known = self.members.get(message.rank)
         again = known is not None and message.incarnation > known.incarnation
         host = str(message.body["host"])
+        pulse = bytes.fromhex(str(message.body.get("pulse", "")))
         if known is None or again:
             member = self.members[message.rank] = Member(message.incarnation, host, message.body.get("mark"))
-            member.returning = known is not None and known.started
+            member.pulse = pulse or None
+            if message.rank in self.tallies:
+                self._done_before[message.rank] = self.tally(message.rank) or Tally()
+                del self.tallies[message.rank]
+            self.signs[message.rank] = self.signs.get(message.rank, 0) + 1
+            member.returning = known.started if known is not None else self._resumed and message.rank < FIRST_SERVER
         if self.stopped is not None:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
         sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
@@ -251,18 +366,43 @@ class CoordinatorState:
             # could be answered to, and holds a slot that a lost rank may need.
             stop = Message(Kind.STOP, message.rank, known.incarnation, body={"reason": SUPERSEDED})
             actions.append(Send(message.rank, stop, to_former=True))
-        if again and message.rank in self.uploads_missing and message.rank not in self._hosts:
+        return actions + self._without(message.rank) if again else actions
+
+    def _without(self, rank: int) -> list[Action]:
+        """Ask others for what a rank that was lost had been asked for: the parameters, or its state for another."""
+        actions: list[Action] = []
+        if rank in self.uploads_missing and rank not in self._hosts:
             actions += self.ask_one_for_parameters()
-        # Whoever waited for the state of the one that was lost gets another's.
-        waiting = [rank for rank, each in self.members.items() if again and each.asked_for == message.rank]
-        return actions + [action for rank in waiting for action in self._give(rank)]
+        waiting = [other for other, each in self.members.items() if each.asked_for == rank and not each.gone]
+        return actions + [action for other in waiting for action in self._give(other)]
 
     def _fetch(self, message: Message) -> list[Action]:
         name = str(message.body["name"])
-        blob = memoryview(self._held[message.rank].buffer) if name == "state" else self.blobs[name]()
+        blob = self._blob(name, message.rank)
         payload = blob[message.offset : message.offset + CHUNK_BYTES]
         answer = Message(Kind.BLOB, message.rank, message.incarnation, offset=message.offset, payload=payload)
         return [Send(message.rank, answer)]
+
+    def _leaves_to(self, message: Message, known: Member) -> bool:
+        """Whether one whose rank was taken leaves its state to the one that has it now."""
+        return message.kind is Kind.STATE and known.returning and int(message.body["for"]) == message.rank
+
+    def _blob(self, name: str, rank: int) -> memoryview:
+        if name == "state":
+            return memoryview(self._held[rank].buffer)
+        if name == "slice":
+            return memoryview(self._held_slices[self._slice_index(rank)].buffer)
+        return self.blobs[name]()
+
+    def _slice_index(self, rank: int) -> int:
+        return [each.get("host_rank") for each in self.slices].index(rank)
+
+    def _kept_slice(self, rank: int) -> dict[str, Any] | None:
+        """What the host of a slice is told of what that was, to fetch it and go on from there."""
+        if not self._held_slices or rank not in self._hosts:
+            return None
+        held = self._held_slices[self._slice_index(rank)]
+        return {"size": len(held.buffer), "arrays": held.arrays, "facts": held.facts}
 
     def _ready(self, message: Message) -> list[Action]:
         member = self.members[message.rank]
@@ -316,6 +456,8 @@ class CoordinatorState:
 
     def _report(self, message: Message) -> list[Action]:
         body = dict(message.body)
+        if "tally" in body:
+            self.tallies[message.rank] = Tally.from_json(body.pop("tally"))
         arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
         return [Event(message.kind, message.rank, body, arrays, message.round)]
 
@@ -350,22 +492,27 @@ class CoordinatorState:
         return [Event(message.kind, message.rank, dict(message.body), round=message.round)]
 
     def _state(self, message: Message) -> list[Action]:
-        """A rank's weights and optimizer state: its own to keep, or for one that asked."""
-        target, size = int(message.body["for"]), int(message.body["size"])
+        """A rank's weights and optimizer state: its own to keep, or for one that asked; or a slice, to write down."""
+        body = message.body
+        target, size = int(body["for"]), int(body["size"])
         if not self.is_rank(target) or not 0 <= size <= _MOST_STATE_BYTES:
             return self._drop()
-        if (message.rank, target) not in self._arriving:
-            self._arriving[message.rank, target] = bytearray(size)
-        buffer = self._arriving[message.rank, target]
+        key = (message.rank, target, "slice" in body)
+        if key not in self._arriving:
+            self._arriving[key] = bytearray(size)
+        buffer = self._arriving[key]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
         if len(buffer) != size or message.offset + len(piece) > size:
-            del self._arriving[message.rank, target]
+            del self._arriving[key]
             return self._drop()
         buffer[message.offset : message.offset + len(piece)] = piece
-        if not message.body.get("complete"):
+        if not body.get("complete"):
             return []
-        del self._arriving[message.rank, target]
-        self._held[target] = Held(message.round, list(message.body["arrays"]), buffer)
+        del self._arriving[key]
+        if body.get("save"):
+            facts = {"slice": body["slice"]} if "slice" in body else {}
+            return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
+        self._held[target] = Held(message.round, list(body["arrays"]), buffer)
         asked = target != message.rank or self.members[target].wanted_round == message.round
         return self._hand_over(target) if asked else []
 
@@ -398,6 +545,17 @@ class CoordinatorState:
         body = {"size": 0} if held is None else {"size": len(held.buffer), "arrays": held.arrays}
         return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
 
+    def _pulse(self, message: Message) -> list[Action]:
+        self.tallies[message.rank] = Tally.from_json(message.body)
+        return []
+
+    def _stacks(self, message: Message) -> list[Action]:
+        if message.rank not in self._probed:
+            return self._drop()
+        self._probed.discard(message.rank)
+        tally = Tally.from_json(message.body)
+        return [Event(message.kind, message.rank, tally.to_json() | {"stacks": checked_stacks(message.body["stacks"])})]
+
     def _norm(self, message: Message) -> list[Action]:
         """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""
         if message.rank not in self._hosts:
@@ -412,6 +570,11 @@ class CoordinatorState:
         answer = Message(Kind.TOTAL_NORM, round=message.round, body={"value": total})
         return [Send(rank, answer) for rank in sorted(parts)]
 
+    def _diverged(self, message: Message) -> list[Action]:
+        """What a worker has is not finite; it waits for what the driver does about it."""
+        body = {name: int(message.body[name]) for name in ("epoch", "step")}
+        return [Event(message.kind, message.rank, {**body, "what": str(message.body["what"])}, round=message.round)]
+
     def _leave(self, message: Message) -> list[Action]:
         self.members[message.rank].gone = True
         actions: list[Action] = [Event(message.kind, message.rank, dict(message.body), round=message.round)]
@@ -424,3 +587,8 @@ class CoordinatorState:
 def _connection(data: Any) -> dict[str, Any]:
     """What a host said of where its slice is, as far as workers need it."""
     return {"address": str(data["address"]), "credentials": dict(data["credentials"])}
+
+
+def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:
+    described, buffer = pack_typed(arrays)
+    return Held(round_, described, bytearray(buffer), facts or {})

@@ -7,6 +7,7 @@ slice it is, and gives the slice's parameters back when the driver asks for them
 from __future__ import annotations
 
 import json
+import queue
 import socket as sockets
 import threading
 from collections.abc import Mapping
@@ -25,14 +26,21 @@ from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.wire import Kind, Message, unpack_typed
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.saving import SavePoints
 from keraunos.learners.registry import use_backend
 from keraunos.parameters import Layout, Vector
 
 
 class SliceHost:
-    """A place for one slice: bound at once, served from `begin` on."""
+    """A place for one slice: bound at once, served from `begin` on.
+
+    Attributes:
+        contributed: how many rows of each rank the slice has applied.
+        saves: before which rounds the slice of a synchronous plan is saved.
+    """
 
     def __init__(self, client: Client, plan: ExchangePlan, workers: int, ports: tuple[int, int] | None = None) -> None:
         self._client = client
@@ -42,6 +50,9 @@ class SliceHost:
         self._stack = ExitStack()
         self._ended = threading.Event()
         self._bells: Doorbells | None = None
+        self.contributed: Mapping[int, int] = {}
+        self.saves = SavePoints()
+        self._to_save: queue.SimpleQueue[tuple[int, Kept]] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -77,9 +88,15 @@ class SliceHost:
             common=common,
             bells=bells,
             tell_norm=self._client.tell_norm,
+            on_save=lambda round_, kept: self._to_save.put((round_, kept)),
         )
         self._stack.callback(server.close)
+        self._go_on(server, start)
+        self.contributed = server.state.contributed
+        self._client.on(Kind.SAVE, lambda message: self.save(server, message.round))
+        self._client.attend(None, self._send_saved)
         self._client.on(Kind.UPLOAD, lambda message: self._upload(server, last=bool(message.body.get("last"))))
+        self._client.on(Kind.REMOVE, lambda message: _exclude(server, message))
         self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
         if thread:
             serving = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
@@ -89,6 +106,21 @@ class SliceHost:
             self._client.attend(None, lambda: _see_to(server))
         return server
 
+    def save(self, server: SliceServer, round_: int) -> None:
+        """Save what the slice is before a round that is announced; or, with 0, what it is now."""
+        if round_ and round_ <= server.state.open_round + 1:
+            self._client.miss(round_)
+            return
+
+        def take() -> list[Any]:
+            if round_:
+                server.state.saves.announce(round_)
+            else:
+                self._to_save.put((0, server.state.keep()))
+            return []
+
+        server.command(take)
+
     def bells(self, start: Mapping[str, Any]) -> Doorbells | None:
         """How the workers of this host reach each other without a socket, where they can; opened once."""
         if self._bells is None:
@@ -97,6 +129,21 @@ class SliceHost:
             if self._bells is not None:
                 self._stack.callback(self._bells.close)
         return self._bells
+
+    def _go_on(self, server: SliceServer, start: Mapping[str, Any]) -> None:
+        """Know what is to be saved, and be what the slice was when the training was left."""
+        self.saves = server.state.saves = SavePoints.from_json(start.get("saves"))
+        kept = start.get("kept")
+        if kept is not None:
+            arrays = unpack_typed(kept["arrays"], self._client.fetch("slice", 0, int(kept["size"])))
+            server.state.go_on_from(Kept.from_json(kept["facts"], arrays))
+
+    def _send_saved(self) -> bool:
+        some = False
+        while not self._to_save.empty():
+            some = True
+            self._client.save_slice(*self._to_save.get())
+        return some
 
     def _upload(self, server: SliceServer, *, last: bool) -> None:
         if last:
@@ -133,7 +180,8 @@ def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, fact
             server = host.begin(start, part, _fetched(client, part, plan), thread=False)
             client.attend(server.socket, server.pump)
             client.wait_until(lambda: client.released or None, "the end of the training")
-        client.bye()
+            counted = list(host.contributed.items())
+        client.bye({"contributed": counted})
 
 
 def reachable_host(address: str) -> str:
@@ -160,6 +208,10 @@ def _see_to(server: SliceServer) -> bool:
     if server.failure is not None:
         raise server.failure
     return False
+
+
+def _exclude(server: SliceServer, message: Message) -> None:
+    server.command(lambda: server.state.exclude(int(message.body["rank"])))
 
 
 def _settle_norm(server: SliceServer, message: Message) -> None:

@@ -17,6 +17,9 @@ from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Kind, Message, W
 
 _LINGER_MS = 5000
 _SEND_SECONDS = 60
+# A connection of which nothing is heard, not even the other side's network, is made anew.
+_BEAT_MS = 2000
+_SILENT_MS = 10_000
 
 
 class Link:
@@ -32,12 +35,16 @@ class Link:
         self._rank = rank
         self._incarnation = incarnation
         self._stack = ExitStack()
+        # The first byte of a name may not be 0, which ZeroMQ keeps for those that it gives itself.
+        self.name = b"k" + secrets.token_bytes(15)
 
     def __enter__(self) -> Self:
         with self._stack:
             self.socket: zmq.Socket[bytes] = self._stack.enter_context(self._context.socket(zmq.DEALER))
             # The server knows this worker by a name that outlives the connection, and that nobody else has.
-            self.socket.routing_id = secrets.token_bytes(16)
+            self.socket.routing_id = self.name
+            self.socket.heartbeat_ivl = _BEAT_MS
+            self.socket.heartbeat_timeout = _SILENT_MS
             self.socket.linger = _LINGER_MS
             self.socket.sndtimeo = _SEND_SECONDS * 1000
             self.socket.rcvhwm = 0
@@ -58,10 +65,11 @@ class Link:
         round_: int = 0,
         offset: int = 0,
         body: Mapping[str, Any] | None = None,
-        payload: npt.NDArray[Any] | None = None,
+        payload: npt.NDArray[Any] | memoryview | None = None,
+        number: int = 0,
     ) -> None:
         """Send a message as this rank; a payload must stay as it is until the server has answered."""
-        message = Message(kind, self._rank, self._incarnation, round_, offset, body or {}, payload)
+        message = Message(kind, self._rank, self._incarnation, round_, offset, body or {}, payload, number)
         try:
             self.socket.send_multipart(message.encode(self._key), copy=payload is None)
         except zmq.Again:

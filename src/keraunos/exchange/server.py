@@ -13,28 +13,35 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import zmq
 
 from keraunos.exchange import security
 from keraunos.exchange.coordinator import Coordinator
-from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event
+from keraunos.exchange.coordinator_state import FIRST_SERVER, Action, CoordinatorState, Event, Standing
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_server import SliceServer
+from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.saving import SavePoints
 from keraunos.parameters import Layout, Vector
 
 COLLECT_SECONDS = 120.0
+Answer = TypeVar("Answer")
+
 # Threads that add into one vector under `hogwild`; more than a few only wait for memory.
 _HOGWILD_THREADS = 4
+# A server that does not obey by then has failed, and has said so.
+_OBEY_SECONDS = 10.0
 
 
 class Server:
@@ -51,6 +58,7 @@ class Server:
             coordinator and a slice on the driver then share it, and a thread.
         job: the job as bytes, which workers fetch.
         backend: what Keras runs on where a rule needs it.
+        standing: where an earlier fit left the training; `None` for one that begins.
     """
 
     def __init__(
@@ -65,8 +73,10 @@ class Server:
         ports: tuple[int, int] | None = None,
         job: bytes = b"",
         backend: str = "jax",
+        standing: Standing | None = None,
     ) -> None:
         self.plan = plan
+        self._standing = standing
         self.host = host
         self._layout = layout
         self._workers = workers
@@ -97,6 +107,8 @@ class Server:
                 "parameters": lambda: self._initial.data.cast("B"),
             },
         )
+        if standing is not None:
+            self.state.go_on_from(standing)
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -143,7 +155,7 @@ class Server:
         for the driver (and is not asked again when training is over, because it has sent them).
         """
         if self.plan.applies_on_workers:
-            if not last:
+            if not last or self.state.uploader_left_out:
                 self._coordinator.collect(COLLECT_SECONDS, check, self.state.ask_one_for_parameters)
             return self.state.uploaded
         if self._on_driver:
@@ -151,6 +163,11 @@ class Server:
                 self._slices[0].rule.finish(self._slices[0].parameters)
             return self._copied(self._slices[0])
         self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.ask_for_parameters(last=last))
+        return self.state.uploaded
+
+    def recall(self, rank: int, check: Callable[[], None] | None = None) -> Vector:
+        """The parameters that a worker kept when a lap began, while it listens."""
+        self._coordinator.collect(COLLECT_SECONDS, check, lambda: self.state.recall_parameters(rank))
         return self.state.uploaded
 
     @property
@@ -162,10 +179,13 @@ class Server:
         """What every worker is told with START; set before the first one is ready."""
         self.state.start_facts = dict(facts)
 
-    def start(self, ranks: Iterable[int]) -> None:
+    def start(self, ranks: Iterable[int], saves: SavePoints | None = None) -> None:
         """Let training begin, where it begins for all at once, for the ranks that have rows."""
         expected = frozenset(ranks)
+        points = None if saves is None or not self.plan.synchronous else saves.to_json()
+        self.state.start_facts["saves"] = points
         for each in self._slices:
+            each.state.saves = SavePoints.from_json(points)
             self._tell(each, lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
         if self._hosted_by_workers and self.plan.synchronous and self.plan.compression is None:
             self._share_result(sorted(expected))
@@ -175,6 +195,59 @@ class Server:
     def go(self, lap: int, *, learning_rate: float | None, last: bool) -> None:
         """Tell the workers to go on after a lap, or that it was the last."""
         self._command(lambda: self.state.go(lap, learning_rate, last=last))
+
+    def announce_save(self, round_: int) -> None:
+        """Have everyone save what they have before a round; those who are past it say that they missed it."""
+        for each in self._slices:
+            self._tell(each, lambda each=each: self._announced(each, round_))  # type: ignore[misc]  # bound for each
+        self._command(lambda: self.state.save(round_))
+
+    def save_slices(self) -> None:
+        """Have the slices saved as they are, each at a moment of its own; they come as events."""
+        if not self._on_driver:
+            self._command(lambda: self.state.save(0))
+            return
+        kept = [self._asked(each, each.state.keep) for each in self._slices]
+        self._saved(0, _together(kept))
+
+    def held(self) -> dict[int, tuple[int, list[Any]]]:
+        """What each rank left here last: the round before which it had it, and the arrays."""
+        return self.state.held()
+
+    @property
+    def saves(self) -> int:
+        """How many slices a whole state consists of; none where the workers have all of it."""
+        return 1 if self._on_driver else len(self.state.slices)
+
+    def contributed(self) -> dict[int, int]:
+        """How many rows of each rank were applied, where the slices are here."""
+        return {rank: rows for each in self._slices for rank, rows in each.state.contributed.items()}
+
+    @property
+    def signs(self) -> dict[int, int]:
+        """How often each member was heard so far."""
+        return dict(self.state.signs)
+
+    def tally(self, rank: int) -> Tally | None:
+        """What a member last said of itself."""
+        return self.state.tally(rank)
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks that the slices here wait for; another thread may be changing that."""
+        return sorted({rank for each in self._slices for rank in each.state.missing})
+
+    def leave_out(self, rank: int) -> None:
+        """Go on without a rank, which is told so whenever it is heard again; the slices here know it on return."""
+        for each in self._slices:
+            done = threading.Event()
+            self._tell(each, lambda each=each, done=done: _exclude(each, rank, done))  # type: ignore[misc]  # bound
+            done.wait(_OBEY_SECONDS)
+        self._command(lambda: self.state.leave_out(rank))
+
+    def probe(self) -> None:
+        """Ask every member where its threads are; the answers are events."""
+        self._command(self.state.probe)
 
     def release(self) -> None:
         """Let those who host slices end."""
@@ -209,13 +282,15 @@ class Server:
 
     def _slice_servers(self, endpoints: list[Endpoint]) -> list[SliceServer]:
         whole = Slice(self._layout, 0, self._layout.size)
-        shared: dict[str, Any] = {"on_failure": self._fail}
+        shared: dict[str, Any] = {"on_failure": self._fail, "on_save": self._saved}
         initial = None if self.plan.applies_on_workers else self._initial
         if self.plan.meet == "hogwild":
             initial = np.array(self._initial)
             shared["rule"] = make_rule(self.plan, whole, self._workers)
-        for endpoint in endpoints:
+        for index, endpoint in enumerate(endpoints):
             self._slices.append(SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared))
+            if self._standing is not None:
+                self._slices[-1].state.go_on_from(_portion(self._standing.slices[0], index, len(endpoints)))
         self.state.slices = [self._slices[0].connection]
         self.state.alternatives = [server.connection for server in self._slices]
         return self._slices
@@ -228,16 +303,31 @@ class Server:
 
     def _copied(self, server: SliceServer) -> Vector:
         """A copy that no contribution is half in, where contributions are applied whole."""
-        if self.plan.synchronous or self.plan.meet == "hogwild" or server.failure is not None:
-            return np.array(server.parameters)
-        copies: queue.SimpleQueue[Vector] = queue.SimpleQueue()
+        return self._asked(server, lambda: np.array(server.parameters))
 
-        def copy() -> list[Any]:
-            copies.put(np.array(server.parameters))
+    def _asked(self, server: SliceServer, what: Callable[[], Answer]) -> Answer:
+        """What the thread that serves a slice answers between two contributions."""
+        if self.plan.synchronous or self.plan.meet == "hogwild" or server.failure is not None:
+            return what()
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+        def answer() -> list[Any]:
+            answers.put(what())
             return []
 
-        self._tell(server, copy)
-        return copies.get(timeout=COLLECT_SECONDS)
+        self._tell(server, answer)
+        return answers.get(timeout=COLLECT_SECONDS)
+
+    def _announced(self, server: SliceServer, round_: int) -> list[Any]:
+        if round_ > server.state.open_round + 1:
+            server.state.saves.announce(round_)
+        else:
+            self.events.put(Event(Kind.MISSED, FIRST_SERVER, {}, round=round_))
+        return []
+
+    def _saved(self, round_: int, kept: Kept) -> None:
+        """What the slice here is, as an event like what the hosts of others send."""
+        self.events.put(Event(Kind.STATE, FIRST_SERVER, {"slice": kept.to_json()}, kept.arrays, round_))
 
     def _fail(self, error: Exception) -> None:
         """The driver raises what ended a server here, as it would a worker's error."""
@@ -249,3 +339,26 @@ class Server:
     def _close_slices(self) -> None:
         for each in self._slices:
             each.close()
+
+
+def _together(kept: list[Kept]) -> Kept:
+    """What several servers of one slice are: one vector and one rule, and each its own ranks."""
+    rounds = {rank: round_ for each in kept for rank, round_ in each.rounds.items()}
+    contributed = {rank: rows for each in kept for rank, rows in each.contributed.items()}
+    return Kept(rounds, contributed, sum(each.applied for each in kept), kept[0].arrays)
+
+
+def _portion(kept: Kept, index: int, count: int) -> Kept:
+    """What one of several servers of one slice goes on from: its own ranks; the first has the vector and the rule."""
+    rounds, contributed = (
+        {rank: value for rank, value in each.items() if rank % count == index}
+        for each in (kept.rounds, kept.contributed)
+    )
+    first = index == 0
+    return Kept(rounds, contributed, kept.applied if first else 0, kept.arrays if first else [])
+
+
+def _exclude(server: SliceServer, rank: int, done: threading.Event) -> list[Any]:
+    actions = server.state.exclude(rank)
+    done.set()
+    return list(actions)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keraunos.exchange.arrivals import Arrivals
-from keraunos.exchange.client import Client, Superseded
+from keraunos.exchange.client import Client, Stopped, Superseded
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.link import Link
 from keraunos.exchange.sharding import Slice
@@ -60,8 +60,16 @@ class SliceLink(ABC):
 
     @property
     @abstractmethod
+    def empty(self) -> bool:
+        """Whether the result that is complete is none: nobody has contributed to its round."""
+
+    @property
+    @abstractmethod
     def in_common(self) -> bool:
         """Whether that is in the one vector that all workers of this host see."""
+
+    def ask_again(self) -> None:  # noqa: B027 - may be nothing
+        """Ask once more for what has not come for a while: a connection may have broken, and lost it."""
 
     def share(self, common: SharedVector | None, bells: Doorbells | None) -> None:  # noqa: B027 - may be nothing
         """Use memory that both sides see, where the server offered some."""
@@ -109,6 +117,11 @@ class HostedLink(SliceLink):
         return self._server.state.result
 
     @property
+    def empty(self) -> bool:
+        """As the server's state says."""
+        return self._server.state.empty
+
+    @property
     def in_common(self) -> bool:
         """Where the server puts it there."""
         return self._server.in_common
@@ -135,29 +148,35 @@ class RemoteLink(SliceLink):
         self._wanted = _NONE
         self._arrived = False
         self._by_socket = False
+        self._joining = False
+        self._said: list[tuple[Kind, int, int, Mapping[str, Any], Any]] = []
+        self._moved = False
+        self._empty = False
 
     def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
         """Say it over the socket."""
-        shared = {} if self._upload is None else {"shared": True}
-        self._link.send(kind, round_, body={**(body or {}), **shared})
+        self._joining |= kind is Kind.JOIN
+        self._note(kind, round_, body or {})
+        self._say()
 
     def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
         """Put the contribution into shared memory and say so, or send it."""
         self.expect(round_)
         if self._upload is not None:
             fill(self._upload.vector, views)
+            self._note(Kind.PUSH, round_, body)
             if not self._ring(round_, body):
-                self.send(Kind.PUSH, round_, body)
+                self._say()
             return
-        for start, payload, last in self._uplink.pieces(views):
-            self._link.send(Kind.PUSH, round_, start, body if last else {}, payload)
+        pieces = self._uplink.pieces(views)
+        self._said = [(Kind.PUSH, round_, start, body if last else {}, payload) for start, payload, last in pieces]
+        self._say()
 
     def expect(self, round_: int) -> None:
         """From now on the result of that round is wanted."""
-        if self._wanted != round_:
-            self._wanted = round_
-            self._arrived = False
-            self._arrivals.expect()
+        if self._wanted != round_ or self._joining:
+            self._joining = False
+            self._want(round_)
 
     def complete(self) -> bool:
         """Whether the server has said so, or rung."""
@@ -171,7 +190,18 @@ class RemoteLink(SliceLink):
             return None
         # A round has the number that the joining had.
         self._wanted = _NONE
+        self._joining = False
         return self._arrivals.values
+
+    def ask_again(self) -> None:
+        """Join again, or ask for the result, unless it is just coming in."""
+        moved, self._moved = self._moved, False
+        if moved or (self._arrived and not self._joining):
+            return
+        if self._joining:
+            self._say()
+        else:
+            self._link.send(Kind.AGAIN, self._wanted)
 
     def result(self) -> Vector:
         """Where the server put it, or where its chunks were put together."""
@@ -181,6 +211,11 @@ class RemoteLink(SliceLink):
             return self._download.vector
         assert self._common is not None
         return self._common
+
+    @property
+    def empty(self) -> bool:
+        """As the server has said."""
+        return self._empty
 
     @property
     def in_common(self) -> bool:
@@ -231,13 +266,39 @@ class RemoteLink(SliceLink):
         return rung and not bells.is_asleep(self._host_rank)
 
     def _take(self, message: Message) -> None:
+        self._moved = True
         if message.kind is Kind.REFUSED:
-            raise Superseded("a newer incarnation of this rank has taken over")
-        if message.kind is Kind.JOINED:
+            reason = message.body.get("reason")
+            raise Superseded("a newer incarnation of this rank has taken over") if reason is None else Stopped(reason)
+        if message.kind is Kind.JOINED and self._joining:
             self.joined = True
             self.round = message.round
             self._offers = message.body.get("shared")
-            self.expect(message.round)
-        elif message.kind is Kind.RESULT and message.round == self._wanted and not self._arrived:
+            self._want(message.round)
+        elif message.kind is Kind.RESEND and message.round == self._wanted and not self._joining:
+            self._say()
+        elif message.kind is Kind.RESULT and self._is_wanted(message):
             self._by_socket = message.payload is not None
+            self._empty = bool(message.body.get("empty"))
             self._arrived = self._arrivals.take(message) if self._by_socket else True
+
+    def _is_wanted(self, message: Message) -> bool:
+        # The parameters for one who joins have the number of the round that follows.
+        first = bool(message.body.get("first"))
+        return message.round == self._wanted and not self._arrived and first == self._joining
+
+    def _want(self, round_: int) -> None:
+        self._wanted = round_
+        self._arrived = False
+        self._arrivals.expect()
+
+    def _note(self, kind: Kind, round_: int, body: Mapping[str, Any]) -> None:
+        """Something short is to be said."""
+        shared = {} if self._upload is None else {"shared": True}
+        self._said = [(kind, round_, 0, {**body, **shared}, None)]
+
+    def _say(self) -> None:
+        """Send what is to be said, for the first time or again; it stays as it is until it is answered."""
+        for kind, round_, offset, body, payload in self._said:
+            self._client.tally.sent = f"{kind.name} {round_}"
+            self._link.send(kind, round_, offset, body, payload)

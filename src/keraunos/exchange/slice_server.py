@@ -24,7 +24,7 @@ from keraunos.exchange.rules.registry import make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
-from keraunos.exchange.slice_state import Action, Offer, PartialNorm, Reply, SliceState
+from keraunos.exchange.slice_state import Action, Kept, Offer, PartialNorm, Reply, Save, SliceState
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector, aligned_empty
@@ -50,6 +50,7 @@ class SliceServer:
         rule: Rule | None = None,
         tell_norm: Callable[[int, float], None] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
+        on_save: Callable[[int, Kept], None] | None = None,
     ) -> None:
         """Serve a slice.
 
@@ -66,6 +67,7 @@ class SliceServer:
             rule: the rule and, with `parameters` used as they are, the vector of other servers of the same slice.
             tell_norm: tells the others this slice's part of a round's squared norm.
             on_failure: is told by the serving thread what ended it.
+            on_save: is given by the serving thread what the slice is before a round that is to be saved.
         """
         self.part = part
         self._plan = plan
@@ -73,6 +75,7 @@ class SliceServer:
         self._mark = host_mark() if plan.compression is None else None
         self._tell_norm = tell_norm
         self._on_failure = on_failure
+        self._on_save = on_save
         self.failure: Exception | None = None
         self._buffers: dict[int, Vector] = {}
         self._uploads: dict[int, SharedVector] = {}
@@ -242,6 +245,9 @@ class SliceServer:
             elif isinstance(action, PartialNorm):
                 if self._tell_norm is not None:
                     self._tell_norm(action.round, action.value)
+            elif isinstance(action, Save):
+                if self._on_save is not None:
+                    self._on_save(action.round, self.state.keep())
             elif action.message.rank == self._host_rank and not action.to_sender:
                 if action.message.kind is Kind.RESULT and not action.message.body.get("first"):
                     self.answered = action.message.round

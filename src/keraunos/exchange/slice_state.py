@@ -9,16 +9,20 @@ answered again and not applied again, an older incarnation is refused, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
-from keraunos.exchange.wire import Kind, Message, WireError, chunk_at
+from keraunos.exchange.wire import LEFT_OUT, Kind, Message, WireError, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.saving import SavePoints
 from keraunos.parameters import Vector
 
 MOST_PARTS = 64
@@ -53,7 +57,47 @@ class PartialNorm:
     value: float
 
 
-Action = Reply | Offer | PartialNorm
+@dataclass(frozen=True)
+class Kept:
+    """All that a slice needs to go on from here, as copies.
+
+    Attributes:
+        rounds: where each rank stands: the round that it contributes to next.
+        contributed: how many rows of each rank have been applied.
+        applied: how many contributions have been.
+        arrays: the parameters, empty where the rule keeps none, and then what the rule remembers.
+    """
+
+    rounds: dict[int, int]
+    contributed: dict[int, int]
+    applied: int
+    arrays: list[Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain data."""
+        return {
+            "rounds": list(self.rounds.items()),
+            "contributed": list(self.contributed.items()),
+            "applied": self.applied,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], arrays: list[Any]) -> Kept:
+        """What `to_json` described, with its arrays."""
+        rounds, contributed = (
+            {int(rank): int(count) for rank, count in data[name]} for name in ("rounds", "contributed")
+        )
+        return cls(rounds, contributed, int(data["applied"]), arrays)
+
+
+@dataclass(frozen=True)
+class Save:
+    """Keep what the slice is now, before this round of a synchronous plan."""
+
+    round: int
+
+
+Action = Reply | Offer | PartialNorm | Save
 
 
 @dataclass
@@ -90,7 +134,8 @@ class SliceState:
     """All that the server of one slice knows.
 
     `buffer_of(rank)` is the vector that holds that rank's contribution, and `decode` puts a chunk's payload into a
-    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those.
+    part of it. `result` is what a RESULT carries, which is the parameters themselves where the rule gives those;
+    `empty` says that there is none: everyone has passed, and the parameters are on the workers.
     """
 
     def __init__(
@@ -112,9 +157,15 @@ class SliceState:
         self.result = result
         self.members: dict[int, Member] = {}
         self.ranks: frozenset[int] = frozenset()
+        self.excluded: set[int] = set()
         self.dropped = 0
         self.applied = 0
+        self.contributed: Counter[int] = Counter()
+        self.saves = SavePoints()
+        self._standing: dict[int, int] = {}
+        self.empty = False
         self._closing: tuple[int, ...] = ()
+        self._asked: list[Action] = []
         self._alone = alone
         self._buffer_of = buffer_of
         self._decode = decode
@@ -131,16 +182,64 @@ class SliceState:
             self.members[rank].gone = True
         return self._progress()
 
+    @property
+    def open_round(self) -> int:
+        """The round of a synchronous plan that is open."""
+        return max((self.members[rank].round for rank in self.ranks if rank in self.members), default=0)
+
+    def keep(self) -> Kept:
+        """What this slice is now."""
+        rounds = self._standing | {rank: member.round for rank, member in self.members.items()}
+        parameters = self.parameters.copy() if self.rule.gives_parameters else self.parameters[:0].copy()
+        return Kept(rounds, dict(self.contributed), self.applied, [parameters, *self.rule.state()])
+
+    def go_on_from(self, kept: Kept) -> None:
+        """Be what was kept, before anybody has joined."""
+        self._standing = dict(kept.rounds)
+        self.contributed = Counter(kept.contributed)
+        self.applied = kept.applied
+        if not kept.arrays:
+            return
+        parameters, *rule = kept.arrays
+        if parameters.size:
+            self.parameters[:] = parameters
+        if rule:
+            self.rule.restore(rule)
+
+    def exclude(self, rank: int) -> list[Action]:
+        """Go on without a rank for good: whatever it says from now on is refused, and applied by nobody."""
+        self.excluded.add(rank)
+        return self.remove(rank)
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks that the open round, or those who wait, wait for."""
+        if self.plan.synchronous:
+            members = {rank: self.members.get(rank) for rank in self.ranks}
+            return sorted(rank for rank, each in members.items() if each is None or not each.complete)
+        if not any(each.waiting and not each.gone for each in self.members.values()):
+            return []
+        slowest = min((self._clock(rank) for rank in self.ranks), default=0)
+        return sorted(rank for rank in self.ranks if self._clock(rank) == slowest)
+
     def receive(self, message: Message) -> list[Action]:
         """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`."""
-        handlers = {Kind.JOIN: self._join, Kind.PUSH: self._push, Kind.PASS: self._pass, Kind.LEAVE: self._leave}
+        handlers = {
+            Kind.JOIN: self._join,
+            Kind.PUSH: self._push,
+            Kind.PASS: self._pass,
+            Kind.AGAIN: self._again,
+            Kind.LEAVE: self._leave,
+        }
         try:
             if message.kind not in handlers:
                 return self._drop()
             known = self.members.get(message.rank)
-            if known is not None and message.incarnation < known.incarnation:
+            excluded = message.rank in self.excluded
+            if excluded or (known is not None and message.incarnation < known.incarnation):
                 self.dropped += 1
-                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation), to_sender=True)]
+                body = {"reason": LEFT_OUT} if excluded else {}
+                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation, body=body), to_sender=True)]
             if message.kind is not Kind.JOIN and (known is None or message.incarnation > known.incarnation):
                 return self._drop()
             return handlers[message.kind](message)
@@ -149,7 +248,7 @@ class SliceState:
 
     def total_norm(self, round_: int, value: float) -> list[Action]:
         """The squared norm over all slices for the round that is closing."""
-        if not self._closing or round_ != self._open_round():
+        if not self._closing or round_ != self.open_round:
             return []
         return self._close(value)
 
@@ -166,7 +265,8 @@ class SliceState:
         known = self.members.get(message.rank)
         actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
         if known is None:
-            known = self.members[message.rank] = Member(message.incarnation, mark, parts)
+            round_ = self._standing.get(message.rank, 0)
+            known = self.members[message.rank] = Member(message.incarnation, mark, parts, round_)
             known.read_at = self.applied
         elif message.incarnation == known.incarnation:
             # Said twice: what has arrived stays where it is.
@@ -236,28 +336,45 @@ class SliceState:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
-        if message.round > member.round or member.elements or not self.plan.synchronous:
+        if message.round > member.round or member.elements or member.waiting:
             return self._drop()
+        if not self.plan.synchronous:
+            return self._apply(message.rank, member)
         member.passed = True
         return self._close_if_complete()
 
     def _leave(self, message: Message) -> list[Action]:
         return self.remove(message.rank)
 
-    def _answer_again(self, message: Message, member: Member) -> list[Action]:
-        if message.round != member.round - 1 or member.waiting:
+    def _again(self, message: Message) -> list[Action]:
+        """A rank waits for a round's result: it, or its contribution, may have been lost on the way.
+
+        A rank asks behind all that it has sent, so that what is not here by now will not come by itself.
+        """
+        member = self.members[message.rank]
+        if message.round > member.round:
             return self._drop()
-        return [self._answer(message.rank, member)]
+        if message.round < member.round:
+            return [] if member.waiting else self._answer_again(message, member)
+        if member.complete:
+            return list(self._asked)
+        return [Reply(Message(Kind.RESEND, message.rank, message.incarnation, message.round))]
+
+    def _answer_again(self, message: Message, member: Member) -> list[Action]:
+        """Answer what was applied before; a slice that was kept later than another one is ahead by some rounds."""
+        if member.waiting or (self.plan.synchronous and message.round != member.round - 1):
+            return self._drop()
+        answer = self._answer(message.rank, member)
+        return [replace(answer, message=replace(answer.message, round=message.round))]
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
+        if self.empty:
+            return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body={"empty": True}))
         return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()
-
-    def _open_round(self) -> int:
-        return max((self.members[rank].round for rank in self.ranks if rank in self.members), default=0)
 
     def _close_if_complete(self) -> list[Action]:
         members = [self.members.get(rank) for rank in self.ranks]
@@ -271,7 +388,8 @@ class SliceState:
         if self._alone:
             return self._close(norm)
         self._closing = tuple(sorted(self.ranks))
-        return [PartialNorm(self._open_round(), norm)]
+        self._asked = [PartialNorm(self.open_round, norm)]
+        return list(self._asked)
 
     def _contributions(self) -> list[Sent]:
         # One that leaves while its round is closing has its part in the norm, so it stays in what is applied.
@@ -283,28 +401,43 @@ class SliceState:
         if sent:
             with _of_the_rule():
                 self.rule.apply(sent, self.parameters, self.result, squared_norm=squared_norm)
+        else:
+            self._give_parameters()
         self._closing = ()
+        self._asked = []
+        self.empty = not sent and self.plan.applies_on_workers
         self.applied += len(sent)
+        for each in sent:
+            self.contributed[each.rank] += each.rows
         replies: list[Action] = []
         for rank in sorted(self.ranks):
             member = self.members[rank]
             member.forget()
             member.round += 1
             replies.append(self._answer(rank, member))
-        return replies
+        # Behind the answers: those that wait for them need not wait for this.
+        return [*replies, *([Save(self.open_round)] if self.saves.due(self.open_round) else [])]
 
     def _apply(self, rank: int, member: Member) -> list[Action]:
         if member.sent is not None:
             sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
-        self.applied += 1
+            self.contributed[rank] += sent.rows
+            self.applied += 1
+        else:
+            self._give_parameters()
         member.forget()
         member.round += 1
         if self.plan.meet != "bounded":
             return [self._answer(rank, member)]
         member.waiting = True
         return self._release()
+
+    def _give_parameters(self) -> None:
+        """Without a contribution there is nothing that a rule of its own kind could give."""
+        if not self.rule.gives_parameters and not self.plan.applies_on_workers:
+            np.copyto(self.result, self.parameters)
 
     def _release(self) -> list[Action]:
         """Answer those who waited and are not too far ahead any more."""

@@ -89,7 +89,7 @@ class Slices:
         body = {"parts": self._parts, "mark": self._client.mark, "wants_parameters": wants}
         for link in self._links:
             link.send(Kind.JOIN, body=body)
-        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices")
+        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices", self._ask_again)
         for link in self._links:
             link.share(self._common, self._bells)
         return min(link.round for link in self._links)
@@ -107,7 +107,7 @@ class Slices:
                     waiting.remove(link)
             return None if waiting else True
 
-        self._client.wait_until(arrived, "the parameters")
+        self._client.wait_until(arrived, "the parameters", self._ask_again)
         return whole
 
     def push(
@@ -131,11 +131,20 @@ class Slices:
             link.expect(round_)
             link.send(Kind.PASS, round_)
 
+    @property
+    def empty(self) -> bool:
+        """Whether what was collected last is no result: everyone has passed, and the servers have no parameters."""
+        return any(link.empty for link in self._links)
+
     def collect(self, round_: int) -> Vector:
-        """The result of a round, once it is here."""
+        """The result of a round, once it is here; nothing where it is `empty`."""
         for link in self._links:
             link.expect(round_)
-        self._client.wait_until(lambda: all(link.complete() for link in self._links) or None, "a round's result")
+        self._client.wait_until(
+            lambda: all(link.complete() for link in self._links) or None, "a round's result", self._ask_again
+        )
+        if self.empty:
+            return self._whole
         if len(self._links) == 1:
             return self._links[0].result()
         for link in self._links:
@@ -147,6 +156,10 @@ class Slices:
         """Say to every slice that this rank contributes no more."""
         for link in self._links:
             link.send(Kind.LEAVE)
+
+    def _ask_again(self) -> None:
+        for link in self._links:
+            link.ask_again()
 
     def _link(self, place: Mapping[str, Any]) -> SliceLink:
         part = Slice(self._layout, int(place["start"]), int(place["stop"]))

@@ -26,9 +26,11 @@ MAX_COUNTER = 1 << 62
 
 # The reason in a STOP for a worker whose rank a newer incarnation has.
 SUPERSEDED = "superseded"
+# The reason in a STOP or a REFUSED for a worker that the others go on without.
+LEFT_OUT = "the training goes on without this rank, which was away for too long"
 
-_HEADER = struct.Struct("!4sBIQQQ")
-_MAGIC = b"KRN2"
+_HEADER = struct.Struct("!4sBIQQQQ")
+_MAGIC = b"KRN3"
 _SEAL_BYTES = 16
 
 
@@ -52,6 +54,11 @@ class Kind(IntEnum):
     BYE = 11
     ASK = 12
     LOSSES = 13
+    PULSE = 14
+    STACKS = 15
+    GOT = 16
+    MISSED = 17
+    DIVERGED = 20
 
     WELCOME = 32
     BLOB = 33
@@ -64,15 +71,21 @@ class Kind(IntEnum):
     TOTAL_NORM = 40
     RELEASE = 41
     HELD = 42
+    PROBE = 43
+    REMOVE = 44
+    SAVE = 45
+    RECALL = 50
 
     JOIN = 64
     PUSH = 65
     PASS = 66
     LEAVE = 67
+    AGAIN = 68
 
     JOINED = 96
     RESULT = 97
     REFUSED = 98
+    RESEND = 99
 
 
 class WireError(ValueError):
@@ -81,7 +94,10 @@ class WireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `offset` is the place of `payload` in the vector it is a chunk of, in elements."""
+    """One message; `offset` is the place of `payload` in the vector it is a chunk of, in elements.
+
+    `number` counts the letters of a connection (see `letters`); 0 is a message that may be lost.
+    """
 
     kind: Kind
     rank: int = 0
@@ -90,10 +106,11 @@ class Message:
     offset: int = 0
     body: Mapping[str, Any] = field(default_factory=dict)
     payload: memoryview | npt.NDArray[Any] | None = None
+    number: int = 0
 
     def encode(self, key: bytes = b"") -> list[Any]:
         """The frames that `decode` reads with the same key."""
-        header = _HEADER.pack(_MAGIC, self.kind, self.rank, self.incarnation, self.round, self.offset)
+        header = _HEADER.pack(_MAGIC, self.kind, self.rank, self.incarnation, self.round, self.offset, self.number)
         body = json.dumps(self.body).encode() if self.body else b""
         frames: list[Any] = [header + _seal(key, header, body), body]
         if self.payload is not None:
@@ -113,10 +130,10 @@ def decode(frames: Sequence[Any], key: bytes = b"") -> Message:
         raise WireError(f"a body has at most {MAX_BODY_BYTES} bytes, not {body.nbytes}")
     if not hmac.compare_digest(sealed[_HEADER.size :], _seal(key, header, body)):
         raise WireError("a header or body is not as it was sent")
-    magic, kind, rank, incarnation, round_, offset = _HEADER.unpack(header)
+    magic, kind, rank, incarnation, round_, offset, number = _HEADER.unpack(header)
     if magic != _MAGIC:
         raise WireError("not a message of this protocol")
-    if rank > MAX_RANK or max(incarnation, round_, offset) > MAX_COUNTER:
+    if rank > MAX_RANK or max(incarnation, round_, offset, number) > MAX_COUNTER:
         raise WireError("a header field is out of range")
     try:
         message_kind = Kind(kind)
@@ -126,7 +143,7 @@ def decode(frames: Sequence[Any], key: bytes = b"") -> Message:
     if not isinstance(fields, dict):
         raise WireError("a body is a JSON object")
     payload = memoryview(frames[2]) if len(frames) == 3 else None
-    return Message(message_kind, rank, incarnation, round_, offset, fields, payload)
+    return Message(message_kind, rank, incarnation, round_, offset, fields, payload, number)
 
 
 def _seal(key: bytes, header: Any, body: Any) -> bytes:

@@ -102,9 +102,19 @@ class Course:
             rounds -= length
         return self.laps, rounds
 
-    def rows(self, an_epoch: int, a_step: int) -> int:
-        """How many rows a rank reads on its way that reads so many in an epoch, and in a step while it has some."""
-        whole, rest = divmod(self.steps, max(1, self.epoch_steps))
+    def steps_at(self, laps: int, rounds: int) -> int:
+        """How many steps have been taken after so many laps and rounds of the next."""
+        if not self.epoch_steps or laps >= self.laps:
+            return self.steps
+        leg = self.leg(laps)
+        return leg.step + min(rounds * self.every, leg.stop - leg.first)
+
+    def rows(self, an_epoch: int, a_step: int, steps: int | None = None) -> int:
+        """How many rows a rank reads on its way, or in its first steps.
+
+        It reads so many in an epoch, and in a step while it has some.
+        """
+        whole, rest = divmod(self.steps if steps is None else steps, max(1, self.epoch_steps))
         return whole * an_epoch + min(an_epoch, rest * a_step)
 
     def _ends(self, steps: int) -> int:

@@ -20,6 +20,10 @@ BACKENDS = ("jax", "tensorflow", "torch")
 SERVERS = ("driver", "workers")
 GRAPH = "tensorflow_graph"
 FORMATS = ("keras", GRAPH)
+WHEN_LOST = ("stop", "continue")
+# A worker gives a sign of life every two seconds; one or two of them may be late.
+LEAST_PATIENCE = 5.0
+DIVERGENCES = ("stop", "skip", "ignore")
 
 _HEADER_LENGTH = struct.Struct("!Q")
 
@@ -56,6 +60,11 @@ class TrainingJob:
         ports: the first and the last port that servers may listen on; `None` for any.
         state_every: after how many rounds a worker leaves its optimizer's state with the driver, to continue from when
             it is lost and started again; 0 for never. Where any live worker has the state, that one is asked.
+        worker_patience: for how many seconds a worker that gives no sign of life is waited for.
+        on_worker_lost: what happens then: `"stop"` ends the fit, `"continue"` goes on without it and its rows.
+        stall_report_after: after how many seconds without progress the driver logs where every worker is.
+        on_divergence: what happens when a loss, or what a worker is about to share, is not finite: `"stop"` (training
+            ends with the last good parameters), `"skip"` (that round is left out) or `"ignore"` (training goes on).
     """
 
     model: ModelSource
@@ -67,6 +76,10 @@ class TrainingJob:
     servers: str | int = "driver"
     ports: tuple[int, int] | None = None
     state_every: int = 100
+    worker_patience: float = 300.0
+    on_worker_lost: str = "stop"
+    stall_report_after: float = 300.0
+    on_divergence: str = "stop"
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
@@ -88,6 +101,9 @@ class TrainingJob:
         check_servers(self.servers)
         if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
+        check_attendance(self.worker_patience, self.on_worker_lost, self.stall_report_after)
+        if self.on_divergence not in DIVERGENCES:
+            raise JobError(one_of("onDivergence", self.on_divergence, DIVERGENCES))
         if self.ports is not None:
             object.__setattr__(self, "ports", checked_ports(self.ports))
         check_compression(self.exchange, self.model.floatx)
@@ -110,6 +126,10 @@ class TrainingJob:
                 "servers": self.servers,
                 "ports": self.ports,
                 "state_every": self.state_every,
+                "worker_patience": self.worker_patience,
+                "on_worker_lost": self.on_worker_lost,
+                "stall_report_after": self.stall_report_after,
+                "on_divergence": self.on_divergence,
             }
         ).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
@@ -130,6 +150,10 @@ class TrainingJob:
             servers=data["servers"],
             ports=data["ports"],
             state_every=data["state_every"],
+            worker_patience=data["worker_patience"],
+            on_worker_lost=data["on_worker_lost"],
+            stall_report_after=data["stall_report_after"],
+            on_divergence=data["on_divergence"],
         )
 
 
@@ -140,6 +164,16 @@ def check_compression(plan: ExchangePlan, dtype: str) -> None:
             "`compression` must be left out for a float64 model: it would give up the precision that float64 is "
             f"there for. Received: {plan.compression!r}."
         )
+
+
+def check_attendance(patience: Any, when_lost: Any, stall: Any) -> None:
+    """Refuse what is no time to wait for a worker, or nothing to do then."""
+    for name, value in (("workerPatience", patience), ("stallReportAfter", stall)):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not value >= LEAST_PATIENCE:
+            raise JobError(f"`{name}` must be a number of seconds of at least {LEAST_PATIENCE:g}. Received: {value!r}.")
+    if when_lost not in WHEN_LOST:
+        raise JobError(one_of("onWorkerLost", when_lost, WHEN_LOST))
 
 
 def check_servers(servers: Any) -> None:

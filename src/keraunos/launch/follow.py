@@ -10,24 +10,33 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
-from keraunos.errors import ClusterError, DataError, JobError, WorkerError
+from keraunos.checkpoints.store import CheckpointStore
+from keraunos.checkpoints.writer import CheckpointWriter
+from keraunos.errors import ClusterError, DataError, WorkerError
 from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
+from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.launch.divergence import Divergence, LastGood, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.launch.program import PROGRAM_FILE, this_program
+from keraunos.launch.rank_table import LostRows, RankTable
+from keraunos.launch.roll_call import RollCall
+from keraunos.launch.rule_memory import RuleMemory
+from keraunos.launch.saver import MAY_DIFFER, Known, Resumed, Saver, identity_of
+from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
 from keraunos.parameters import Vector
@@ -49,14 +58,31 @@ class TrainingResult:
     """What a fit gives: the trained model, and what it measured.
 
     Attributes:
-        history: the epochs and their metrics.
+        history: the epochs and their metrics; where training ended early by itself, why (`history.ended`); and how many
+            rows were skipped (`history.skipped_rows`).
         parameters: the trained parameters as one vector, where the fit was this process's own.
+        contributed: how many rows of each rank the servers have applied, over the whole training.
+        ranks: what each rank did with its time; prints as a table.
+        lost_rows: which rows were missing from when on, because their worker was lost and `on_worker_lost` is
+            `"continue"`.
     """
 
-    def __init__(self, archive: Callable[[], bytes], history: History, parameters: Vector | None = None) -> None:
+    def __init__(
+        self,
+        archive: Callable[[], bytes],
+        history: History,
+        parameters: Vector | None = None,
+        contributed: Mapping[int, int] | None = None,
+        *,
+        ranks: RankTable | None = None,
+        lost_rows: Sequence[LostRows] = (),
+    ) -> None:
         self._archive = archive
         self.history = history
         self.parameters = parameters
+        self.contributed = dict(contributed or {})
+        self.ranks = RankTable() if ranks is None else ranks
+        self.lost_rows = tuple(lost_rows)
 
     @cached_property
     def archive(self) -> bytes:
@@ -64,41 +90,39 @@ class TrainingResult:
         return self._archive()
 
 
-@dataclass
-class RuleMemory:
-    """What the rule on the driver's server remembers (an optimizer's moments), from one fit to the next.
-
-    Given to a fit, the rule begins with it, where there is something, and leaves there what it knows in the end. The
-    fits must have the same rule and the same model.
-    """
-
-    state: list[npt.NDArray[Any]] = field(default_factory=list)
+class PartLost(WorkerError):  # noqa: N818 - says what happened
+    """A process was lost, and with it a part of the parameters that no other has."""
 
 
-class Workers(Protocol):
-    """What was launched."""
+@dataclass(frozen=True)
+class Saving:
+    """Where a training is saved, and how often."""
 
-    def check(self) -> None:
-        """Raise what ended the workers early; return while they run, or when they ended well."""
-
-    def ended(self) -> bool:
-        """Whether all of them are gone."""
-
-    def advice(self) -> str:
-        """What a user may do when workers do not come."""
+    store: CheckpointStore
+    every: SaveEvery
 
 
 class Fit:
     """The driver's side of one fit while it is open: a server, the hooks, and the model they see."""
 
     def __init__(
-        self, job: TrainingJob, home: HomeModel, server: Server, hooks: Sequence[Hooks], verbose: int | str
+        self,
+        job: TrainingJob,
+        home: HomeModel,
+        server: Server,
+        hooks: Sequence[Hooks],
+        verbose: int | str,
+        *,
+        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
+        resumed: Resumed | None = None,
     ) -> None:
         self._job = job
         self._home = home
         self._server = server
         self._hooks = hooks
         self._verbose = verbose
+        self._saving = saving
+        self._resumed = resumed
 
     @classmethod
     @contextmanager
@@ -112,34 +136,62 @@ class Fit:
         hooks: Sequence[Hooks] = (),
         verbose: int | str = "auto",
         memory: RuleMemory | None = None,
+        saving: Saving | None = None,
     ) -> Iterator[Fit]:
-        """Read the model and refuse what it cannot do, start the server, let the hooks begin."""
+        """Read the model and refuse what it cannot do, start the server, let the hooks begin.
+
+        With `saving` the training goes on where it was saved last, and is saved as it goes.
+        """
+        check_divergence(callbacks, job.on_divergence)
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:
             home.learning_rate = job.schedule.learning_rate
+        resumed = None if saving is None else _found(saving.store, job, home)
         # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
         epochs = job.schedule.epochs if job.schedule.steps is None else None
-        asked = [*hooks, *([KerasCallbacks(callbacks, epochs=epochs)] if callbacks else [])]
-        with Server(
-            job.exchange,
-            job.workers,
-            home.layout,
-            home.read(),
-            servers=job.servers,
-            host=host,
-            ports=job.ports,
-            job=job.to_bytes(),
-            backend=job.model.backend,
-        ) as server:
+        called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
+        asked = [*hooks, *called]
+        with (
+            Server(
+                job.exchange,
+                job.workers,
+                home.layout,
+                home.read(),
+                servers=job.servers,
+                host=host,
+                ports=job.ports,
+                job=job.to_bytes(),
+                backend=job.model.backend,
+                standing=None if resumed is None else resumed.standing(),
+            ) as server,
+            nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
+        ):
             if memory is not None:
-                _remember(server, memory)
-            for each in asked:
-                each.begin(home)
-            server.tell_at_start({"learning_rate": home.learning_rate, "traces_losses": bool(hooks)})
-            yield cls(job, home, server, asked, verbose)
-            if memory is not None and server.rule is not None:
-                memory.state = list(server.rule.state())
+                memory.begin(server)
+            saved = None if saving is None or writer is None else (saving.every, writer)
+            opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
+            opened._begin()
+            yield opened
+            if memory is not None:
+                memory.end(server, checked=job.on_divergence != "ignore")
+
+    def _begin(self) -> None:
+        """Let the hooks begin, or go on."""
+        resumed = self._resumed
+        for each in self._hooks:
+            each.begin(self._home)
+        if resumed is not None:
+            if resumed.facts["learning_rate"] is not None:
+                self._home.learning_rate = resumed.facts["learning_rate"]
+            for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
+                each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
+        self._server.tell_at_start(
+            {
+                "learning_rate": self._home.learning_rate,
+                "traces_losses": bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
+            }
+        )
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -165,23 +217,41 @@ class Fit:
 
     def follow(self, workers: Workers) -> TrainingResult:
         """Follow the workers until the model is home; whatever ends this early tells them to stop."""
-        follower = _Follower(self._job, self._home, self._server, workers, self._hooks, verbose=self._verbose)
+        follower = _Follower(
+            self._job,
+            self._home,
+            self._server,
+            workers,
+            self._hooks,
+            verbose=self._verbose,
+            saving=self._saving,
+            resumed=self._resumed,
+        )
         try:
             history = follower.run()
         except BaseException as error:
             self._server.stop(f"the fit ended: {type(error).__name__}")
             raise
-        return TrainingResult(self._home.to_archive, history, self._home.read())
-
-
-def _remember(server: Server, memory: RuleMemory) -> None:
-    if server.rule is None:
-        raise JobError(
-            "What a rule remembers can be carried on only where the driver has it. Expected: servers='driver' and a "
-            f"rule that is not the workers' own. Received: rule={str(server.plan.rule)!r}."
+        return TrainingResult(
+            self._home.to_archive,
+            history,
+            self._home.read(),
+            follower.contributed,
+            ranks=follower.ranks,
+            lost_rows=follower.roll.lost_rows,
         )
-    if memory.state:
-        server.rule.restore(memory.state)
+
+
+def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
+    """The training as it was saved last, if it is this one; `None` where it is to begin."""
+    store.claim(identity_of(job, home), MAY_DIFFER)
+    store.note(PROGRAM_FILE, this_program())
+    checkpoint = store.latest()
+    if checkpoint is None:
+        return None
+    resumed = Resumed(checkpoint, job)
+    logger.info("The training in %s goes on from checkpoint %d.", store.path, resumed.number)
+    return resumed
 
 
 class _Follower:
@@ -196,6 +266,8 @@ class _Follower:
         hooks: Sequence[Hooks],
         *,
         verbose: int | str,
+        saving: tuple[SaveEvery, CheckpointWriter] | None = None,
+        resumed: Resumed | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
@@ -217,6 +289,50 @@ class _Follower:
         self._last = False
         self._show_next = 0.0
         self._told_left_out = False
+        self._look_next = 0.0
+        self._started = False
+        self.roll = RollCall(job, server, clock)
+        self._divergence: Divergence | None = None
+        self._skips = SkipBook()
+        self._good = LastGood(job, home, server, self._look)
+        self._ended: str | None = None
+        self._laps_done: dict[int, int] = {}
+        self._resumed = resumed
+        self.contributed: dict[int, int] = {}
+        self._decided: dict[str, Any] | None = None
+        number = 0
+        if resumed is not None:
+            number = resumed.number
+            self._go_on_from(resumed)
+        self._saver = None if saving is None else Saver(job, *saving, number, self._know, clock)
+
+    def _go_on_from(self, resumed: Resumed) -> None:
+        facts = resumed.facts
+        resumed.restore_book(self._book)
+        self._history = [dict(row) for row in History(facts["history"]).epochs]
+        self._laps_done = {int(rank): int(laps) for rank, laps in facts["laps_done"]}
+        self._rows_done = {int(rank): int(rows) for rank, rows in facts["rows_done"]}
+        self._decided = resumed.decided
+        self._last = bool(self._decided is not None and self._decided["last"])
+
+    def _know(self) -> Known:
+        """What is known now, to be saved."""
+        facts = {
+            "history": [dict(row) for row in self._history],
+            "learning_rate": self._home.learning_rate,
+            "decided": self._decided,
+            "laps_done": sorted(self._laps_done.items()),
+            "rows_done": sorted(self._rows_done.items()),
+            "steps_traced": sorted(self._server.state.steps_traced.items()),
+            "digests": [[rank, facts["digest"]] for rank, facts in sorted(self._ready.items())],
+            "contributed": sorted(self.contributed.items()),
+        }
+        return Known(facts, self._book.copy(), [each.keep() for each in self._hooks])
+
+    @property
+    def ranks(self) -> RankTable:
+        """What each rank has done so far."""
+        return self.roll.table(lambda rank: self._rows_done.get(rank, 0))
 
     def run(self) -> History:
         """Follow to the end; the model then has the trained parameters."""
@@ -224,16 +340,41 @@ class _Follower:
             self._gather()
             self._progress = progress
             self._expect()
-            if self._job.needs_all_workers:
-                self._server.start(self._ready)
-            while len(self._left | self._done) < self._job.workers:
+            self._begin()
+            self._started = True
+            while len(self._left | self._done) < self._job.workers and self._divergence is None:
                 self._handle(self._next())
-            self._home.write(self._server.parameters(self._workers.check, last=True))
-            self._server.release()
-            self._see_off()
+            if self._divergence is None:
+                self._look()
+                vector, broken = self._good.final(self._joined.keys() - self._left)
+                self._ended = broken or self._ended
+                self._home.write(vector)
+                self._server.release()
+                self._see_off()
+            else:
+                self._end_early(self._divergence)
+        self.contributed = self._server.contributed() or self.contributed
         for each in self._hooks:
             each.end()
-        return History(self._history)
+        return History(self._history, ended=self._ended, skipped_rows=self._skips.rows)
+
+    def _end_early(self, divergence: Divergence) -> None:
+        """End for everyone where a worker has met what is not finite: the last good parameters come home."""
+        vector = self._good.before(divergence)
+        self._ended = divergence.reason
+        lap = self._book.cut(divergence.step)
+        self._ask(lap, vector)
+        self._history.append(lap.epoch_logs)
+        self._home.write(vector)
+        self._server.stop(divergence.reason)
+
+    def _begin(self) -> None:
+        """Let training begin where it begins for all at once."""
+        saves = None
+        if self._saver is not None and self._job.exchange.synchronous:
+            saves = self._saver.begin({rank: int(facts["rows"]) for rank, facts in self._ready.items()})
+        if self._job.needs_all_workers:
+            self._server.start(self._ready, saves)
 
     def _see_off(self) -> None:
         """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
@@ -320,11 +461,14 @@ class _Follower:
     def _next(self, deadline: float | None = None) -> Event:
         """The next event; looks after the workers while there is none."""
         while True:
+            if self._clock() >= self._look_next:
+                self._look()
             try:
+                self._save_if_due()
                 return self._server.events.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 pass
-            self._workers.check()
+            self._look()
             if self._workers.ended() and self._server.events.empty():
                 if not self._joined:
                     raise DataError(self._no_rows())
@@ -338,6 +482,38 @@ class _Follower:
                     f"this plan needs all of them at once. {self._workers.advice()}"
                 )
 
+    def _look(self) -> None:
+        """Look after the workers: what ended them comes first, then who is away."""
+        self._look_next = self._clock() + _LOOK_SECONDS
+        self._workers.check()
+        hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
+        there = (self._joined.keys() - self._done) | hosts
+        self.roll.look(there - self._left, self._has_others, self._workers.abandon)
+
+    def _has_others(self, rank: int) -> bool:
+        """Whether somebody who has rows trains, or has trained to the end, beside a rank."""
+        return bool(self._joined.keys() - (self._left - self._done) - {rank})
+
+    def _on_lost(self, event: Event) -> None:
+        """A rank was left out: from now on nothing is expected of it."""
+        rank, schedule = event.rank, self._job.schedule
+        self._left.add(rank)
+        self._book.forget(rank)
+        if self._saver is not None:
+            self._saver = None
+            logger.warning(
+                "The training is not saved any more: it goes on without worker %d, and could not with it.", rank
+            )
+        facts = self._ready.get(rank, {"rows": 0}) if self._started else self._ready.pop(rank, {"rows": 0})
+        rows = schedule.rows_of(int(facts["rows"]), rank, self._job.workers) if facts["rows"] else 0
+        lost = LostRows(rank, self._joined[rank], self._book.epoch, rows)
+        self.roll.lost_rows.append(lost)
+        logger.warning(
+            "Worker %d on %s was away for %.0f s, and the training goes on without it (onWorkerLost='continue'). Its "
+            "%d rows are missing from epoch %d on.", rank, lost.host, event.body["seconds"], rows, lost.epoch + 1,
+        )  # fmt: skip
+        self._close_laps()
+
     def _handle(self, event: Event) -> None:
         handlers = {
             Kind.HELLO: self._on_hello,
@@ -345,9 +521,14 @@ class _Follower:
             Kind.REPORT: self._on_report,
             Kind.LOSSES: self._on_losses,
             Kind.LAP: self._on_lap,
+            Kind.STATE: self._on_state,
+            Kind.MISSED: self._on_missed,
             Kind.DONE: self._on_done,
             Kind.BYE: self._on_bye,
             Kind.FAILED: self._on_failed,
+            Kind.STACKS: self.roll.hear_stacks,
+            Kind.REMOVE: self._on_lost,
+            Kind.DIVERGED: self._on_diverged,
         }
         handler = handlers.get(event.kind)
         if handler is not None:
@@ -374,10 +555,11 @@ class _Follower:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
         where = self._joined.get(event.rank, "a host")
         if self._job.servers == "workers" or event.rank >= FIRST_SERVER:
-            raise WorkerError(
+            raise PartLost(
                 f"Member {event.rank} on {where} was lost, and with it the part of the parameters that it held. Look "
-                "for the reason (memory, a lost executor) in the executor's log. With servers='driver' a fit continues."
+                "for the reason (memory, a lost executor) in the executor's log."
             )
+        self.roll.returns[event.rank] += 1
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
 
     def _on_ready(self, event: Event) -> None:
@@ -389,6 +571,7 @@ class _Follower:
                 "stood. The DataFrame is not deterministic (a random function, an unordered limit, a changing source); "
                 "write it out, or checkpoint() it, before `fit`."
             )
+        self._check_rows_as_saved(event)
         spec = BatchSpec.from_json(event.body["spec"])
         if self._book.reader is None:
             self._book.reader = self._home.metric_states(spec)
@@ -404,9 +587,42 @@ class _Follower:
         self._expect()
         self._tell_left_out()
 
+    def _check_rows_as_saved(self, event: Event) -> None:
+        saved = dict(self._resumed.facts["digests"]) if self._resumed is not None else {}
+        if event.rank in saved and saved[event.rank] != event.body["digest"]:
+            raise DataError(
+                f"The rows of worker {event.rank} are not those that the training was saved with, so that it cannot go "
+                "on where it stood. Give `fit` the same rows in the same partitions (the DataFrame must be "
+                "deterministic), or choose another checkpointDir."
+            )
+
+    def _on_state(self, event: Event) -> None:
+        if self._saver is not None:
+            self._saver.on_state(event, self._server.saves, self._book)
+
+    def _on_missed(self, event: Event) -> None:
+        if self._saver is not None:
+            self._saver.on_missed(event.round)
+
+    def _save_if_due(self) -> None:
+        """Ask for a state to save, where it is time to."""
+        round_ = None if self._saver is None else self._saver.due()
+        if round_:
+            self._server.announce_save(round_)
+        elif round_ == 0:
+            self._save_slices()
+
+    def _save_slices(self) -> None:
+        """Ask slices that have no common rounds for what they are; what the driver knows is of a moment before."""
+        if self._saver is not None:
+            self._saver.gather(self._server.held())
+            self._server.save_slices()
+
     def _on_report(self, event: Event) -> None:
-        self._book.measure(event.body, event.arrays)
+        self._book.measure(event.rank, event.body, event.arrays)
         self._rows_done[event.rank] = int(event.body["rows"])
+        if self._saver is not None:
+            self._saver.on_report(event.rank, int(event.body["round"]))
         self._show()
 
     def _on_losses(self, event: Event) -> None:
@@ -417,17 +633,30 @@ class _Follower:
     def _on_lap(self, event: Event) -> None:
         split = int(event.body["split"])
         self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
+        self._laps_done[event.rank] = event.round + 1
         self._rows_done[event.rank] = int(event.body["rows"])
+        self._skips.note(event.rank, event.body)
         self._close_laps()
 
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
+        self._count(event)
         self._close_laps()
+
+    def _count(self, event: Event) -> None:
+        """What the host of a slice says was contributed to it; all slices count alike."""
+        for rank, rows in event.body.get("contributed", ()):
+            self.contributed[int(rank)] = int(rows)
 
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
+        self._count(event)
         self._tell_left_out()
         self._close_laps()
+
+    def _on_diverged(self, event: Event) -> None:
+        if self._divergence is None:
+            self._divergence = Divergence.of(event.rank, self._joined.get(event.rank, "a host"), event.body)
 
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
@@ -439,6 +668,9 @@ class _Follower:
             lap = self._book.close(set(range(self._job.workers)) - self._left - self._done)
             if lap is None:
                 return
+            self._ended = self._skips.close(lap, self._joined)
+            if self._ended is not None:
+                lap = lap.unmeasured()
             self._last = self._ask(lap)
             if lap.over or self._last:
                 self._history.append(lap.epoch_logs)
@@ -446,10 +678,19 @@ class _Follower:
                 self._progress.update(sum(self._rows_done.values()), lap.epoch, lap.epoch_logs)
                 if lap.over or self._last:
                     self._progress.epoch_end(lap.epoch, lap.epoch_logs)
+            self._decided = {"lap": lap.number, "learning_rate": self._home.learning_rate, "last": self._last}
+            self._save_lap(lap)
             self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
 
-    def _ask(self, closed: ClosedLap) -> bool:
-        """Tell the hooks that a lap ended; whether it was the last."""
+    def _save_lap(self, lap: ClosedLap) -> None:
+        if self._saver is None:
+            return
+        asks = self._saver.on_lap(lap.number + 1, ends_epoch=lap.over, epoch=lap.epoch, slices=self._server.saves)
+        if asks:
+            self._save_slices()
+
+    def _ask(self, closed: ClosedLap, vector: Vector | None = None) -> bool:
+        """Tell the hooks that a lap ended, with these parameters or those of now; whether it was the last."""
         lap = Lap(
             epoch=closed.epoch,
             step=closed.step,
@@ -457,20 +698,20 @@ class _Follower:
             logs=closed.logs,
             epoch_logs=closed.epoch_logs,
             last=closed.last,
-            parameters=self._parameters_of_now(),
+            parameters=self._parameters_of_now(vector),
         )
         for each in self._hooks:
             if each.end_lap(lap):
                 lap = replace(lap, last=True)
         return lap.last
 
-    def _parameters_of_now(self) -> Callable[[], Vector]:
+    def _parameters_of_now(self, vector: Vector | None = None) -> Callable[[], Vector]:
         """What gives the parameters as they are at this meeting; they come home once, whoever asks."""
-        found: list[Vector] = []
+        found: list[Vector] = [] if vector is None else [vector]
 
         def parameters() -> Vector:
             if not found:
-                found.append(np.array(self._server.parameters(self._workers.check)))
+                found.append(np.array(self._server.parameters(self._look)))
             return found[0].copy()
 
         return parameters

@@ -6,8 +6,9 @@ told then, and may read the parameters, set the learning rate of the home model,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,13 @@ class Hooks:
         fewer rows than others it has no loss for an epoch's last steps. Learners that do not know each step's loss
         give none.
         """
+
+    def keep(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+        """What these hooks remember, as JSON could hold it, and arrays: it is saved with the training."""
+        return {}, []
+
+    def go_on_from(self, facts: Mapping[str, Any], arrays: Sequence[npt.NDArray[Any]], epoch: int) -> None:
+        """Remember what `keep` gave, behind `begin`, where a saved training goes on in that epoch."""
 
     def end(self) -> None:
         """The training is over and the home model has the final parameters; it may still be changed here."""

@@ -75,6 +75,9 @@ class _WorkerThread:
         """What a user may do when it does not come."""
         return "Look for its error in the log."
 
+    def abandon(self, rank: int) -> None:
+        """Never asked for: there is no other worker to go on."""
+
     def _run(self, *arguments: Any) -> None:
         try:
             loop.run(*arguments)

@@ -7,11 +7,16 @@ every rank that still trains has reported it, or an end of that epoch before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from keraunos.learners.home_model import MetricStates, State
+from keraunos.telemetry.charts import VALIDATION
+
+_UNMEASURED = {"loss": math.nan}
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,17 @@ class ClosedLap:
     logs: dict[str, float]
     epoch_logs: dict[str, float]
 
+    def unmeasured(self) -> ClosedLap:
+        """The same lap as the last of all, and with no row of its epoch in the metrics."""
+        logs = _UNMEASURED | {name: value for name, value in self.logs.items() if name.startswith(VALIDATION)}
+        return replace(self, last=True, logs=logs, epoch_logs=dict(logs))
+
 
 @dataclass
 class _Measured:
-    """Metric states as they arrive; those of validation rows by rank, because the newest counts."""
+    """Metric states as they arrive, by rank; of those of validation rows the newest counts."""
 
-    states: list[State] = field(default_factory=list)
+    states: dict[int, State] = field(default_factory=dict)
     validation: dict[int, State] = field(default_factory=dict)
     ranks: set[int] = field(default_factory=set)
     step: int = 0
@@ -68,14 +78,14 @@ class LapBook:
         """The epoch that is open."""
         return self._at[0]
 
-    def measure(self, body: Mapping[str, Any], state: State) -> None:
+    def measure(self, rank: int, body: Mapping[str, Any], state: State) -> None:
         """A rank has measured something on its way through a lap."""
-        self._add(self._lap(body), state)
+        self._add(self._lap(body), rank, state)
 
     def end(self, rank: int, body: Mapping[str, Any], state: State, validation: State) -> None:
         """A rank has ended a lap."""
         lap = self._lap(body)
-        self._add(lap, state)
+        self._add(lap, rank, state)
         if validation:
             lap.validation[rank] = validation
         lap.ranks.add(rank)
@@ -115,11 +125,86 @@ class LapBook:
             self._ends.pop(epoch, None)
         return closed
 
+    def forget(self, rank: int) -> None:
+        """Expect nothing more of a rank; what it has measured counts."""
+        self._reached.pop(rank, None)
+
+    def cut(self, step: int) -> ClosedLap:
+        """The open lap as far as it was reported, where training ends within it after so many steps."""
+        lap = self._open.pop(self._at, _Measured())
+        self._take_in(lap)
+        return ClosedLap(
+            number=self._closed,
+            epoch=self._at[0],
+            step=step,
+            ends_epoch=False,
+            over=True,
+            last=True,
+            logs=self._logs(lap.states) or dict(_UNMEASURED),
+            epoch_logs=self._logs(self._epoch.states) or dict(_UNMEASURED),
+        )
+
     def so_far(self) -> dict[str, float]:
         """The metrics of the open epoch, without validation."""
         lap = self._open.get(self._at)
-        states = [*self._epoch.states, *([] if lap is None else lap.states)]
+        states = [*self._epoch.states.values(), *([] if lap is None else lap.states.values())]
         return {} if self.reader is None else self.reader.read(states)
+
+    def copy(self) -> LapBook:
+        """The book as it is now; what is entered later into one is not in the other."""
+        twin = LapBook()
+        twin.go_on_from(*self.keep())
+        return twin
+
+    def catch_up(self, rank: int, with_: LapBook) -> None:
+        """Take over what another copy knows of a rank's open laps."""
+        for place, lap in with_._open.items():
+            if rank in lap.states:
+                self._open.setdefault(place, _Measured()).states[rank] = lap.states[rank]
+
+    def keep(self) -> tuple[dict[str, Any], list[Any]]:
+        """The book as plain data and arrays."""
+        arrays: list[Any] = []
+        laps = [
+            {
+                "place": list(place),
+                "step": lap.step,
+                "ranks": sorted(lap.ranks),
+                "states": _put(lap.states, arrays),
+                "validation": _put(lap.validation, arrays),
+            }
+            for place, lap in sorted(self._open.items())
+        ]
+        ends = [(epoch, rank, end) for epoch, each in self._ends.items() for rank, end in each.items()]
+        facts = {
+            "at": list(self._at),
+            "closed": self._closed,
+            "laps": laps,
+            "epoch": {"states": _put(self._epoch.states, arrays), "validation": _put(self._epoch.validation, arrays)},
+            "reached": [[rank, list(place)] for rank, place in self._reached.items()],
+            "ends": [[epoch, rank, end.index, end.whole] for epoch, rank, end in ends],
+            "finished": sorted(self._finished),
+        }
+        return facts, arrays
+
+    def go_on_from(self, facts: Mapping[str, Any], arrays: Sequence[Any]) -> None:
+        """Be the book that was kept."""
+        rest = iter(arrays)
+        self._at = (int(facts["at"][0]), int(facts["at"][1]))
+        self._closed = int(facts["closed"])
+        for each in facts["laps"]:
+            self._open[int(each["place"][0]), int(each["place"][1])] = _Measured(
+                _take(each["states"], rest), _take(each["validation"], rest), set(each["ranks"]), int(each["step"])
+            )
+        self._epoch = _Measured(_take(facts["epoch"]["states"], rest), _take(facts["epoch"]["validation"], rest))
+        self._reached = {int(rank): (int(place[0]), int(place[1])) for rank, place in facts["reached"]}
+        for epoch, rank, index, whole in facts["ends"]:
+            self._ends.setdefault(int(epoch), {})[int(rank)] = _End(int(index), whole=bool(whole))
+        self._finished = set(facts["finished"])
+
+    def prolong(self) -> None:
+        """There is more to come than those thought who said that they had finished."""
+        self._finished.clear()
 
     def _lap(self, body: Mapping[str, Any]) -> _Measured:
         return self._open.setdefault((int(body["epoch"]), int(body["lap"])), _Measured())
@@ -129,21 +214,33 @@ class LapBook:
         end = self._ends.get(epoch, {}).get(rank)
         return self._reached.get(rank, (-1, 0)) >= self._at or (end is not None and end.index < index)
 
-    def _add(self, lap: _Measured, state: State) -> None:
+    def _add(self, lap: _Measured, rank: int, state: State) -> None:
         """Take a state in; one merged state stands for all before it, so that long laps cost no more."""
         if self.reader is not None and state:
-            lap.states = [self.reader.merge([*lap.states, state])]
+            lap.states[rank] = self.reader.merge([lap.states[rank], state] if rank in lap.states else [state])
 
     def _take_in(self, lap: _Measured) -> None:
-        for state in lap.states:
-            self._add(self._epoch, state)
+        for rank, state in lap.states.items():
+            self._add(self._epoch, rank, state)
         self._epoch.validation |= lap.validation
 
-    def _logs(self, states: Sequence[State]) -> dict[str, float]:
+    def _logs(self, measured: Mapping[int, State]) -> dict[str, float]:
         if self.reader is None:
             return {}
-        logs = self.reader.read(states)
+        # In the order of ranks, so that two runs add up to the same bits.
+        logs = self.reader.read([measured[rank] for rank in sorted(measured)])
         if self._epoch.validation:
-            validation = self.reader.read(list(self._epoch.validation.values()))
-            logs |= {f"val_{name}": value for name, value in validation.items()}
+            validation = self.reader.read([self._epoch.validation[rank] for rank in sorted(self._epoch.validation)])
+            logs |= {f"{VALIDATION}{name}": value for name, value in validation.items()}
         return logs
+
+
+def _put(states: Mapping[int, State], arrays: list[Any]) -> list[list[int]]:
+    """Put the arrays of some states behind the others; whose they are, and how many."""
+    for state in states.values():
+        arrays.extend(state)
+    return [[rank, len(state)] for rank, state in states.items()]
+
+
+def _take(counted: Sequence[Sequence[int]], arrays: Iterator[Any]) -> dict[int, State]:
+    return {int(rank): list(islice(arrays, int(count))) for rank, count in counted}

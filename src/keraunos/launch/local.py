@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,10 +22,13 @@ from typing import IO, Any, Self
 import pyarrow as pa
 
 from keraunos.errors import DataError, JobError, WorkerError
+from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
+from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
 from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.hooks import Hooks
+from keraunos.worker.memory import after_kill
 
 Partition = Any  # a pyarrow.Table; pyarrow is used untyped
 
@@ -39,22 +43,31 @@ def fit(
     verbose: int | str = "auto",
     threads: int = 1,
     max_failures: int = 1,
+    checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
     """Train in one process a partition; each partition is an Arrow table with the job's columns.
 
     Custom objects must be importable by their module and name, because the processes start fresh. A process that is
-    lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it.
+    lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it. With
+    `checkpoints` the training is saved there as it goes, and goes on from there when this is called again.
     """
     if len(partitions) != job.workers:
         raise JobError(f"There must be one partition a worker. Received: {len(partitions)} for {job.workers} workers.")
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    with (
-        Fit.open(job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose) as opened,
-        WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
-    ):
-        return opened.follow(workers)
+    with saved(job, checkpoints) as saving:
+
+        def attempt() -> TrainingResult:
+            with (
+                Fit.open(
+                    job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
+                ) as opened,
+                WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
+            ):
+                return opened.follow(workers)
+
+        return until_whole(attempt)
 
 
 class WorkerProcesses:
@@ -80,6 +93,7 @@ class WorkerProcesses:
         self._feeders: list[threading.Thread] = []
         self._logs: dict[int, IO[bytes]] = {}
         self._failures: Counter[int] = Counter()
+        self._abandoned: set[int] = set()
 
     def __enter__(self) -> Self:
         servers = self._job.servers if isinstance(self._job.servers, int) else 0
@@ -104,14 +118,15 @@ class WorkerProcesses:
     def check(self) -> None:
         """Start a process that was lost again, or raise where that has happened too often."""
         for member, process in list(self._processes.items()):
-            if process.poll() in (None, 0):
+            if process.poll() in (None, 0) or self._is_given_up(member):
                 continue
             self._failures[member] += 1
             if self._failures[member] < self._max_failures:
                 self._start(member)
                 continue
+            killed = after_kill("SIGKILL") if process.returncode == -signal.SIGKILL else ""
             raise WorkerError(
-                f"its process ended with code {process.returncode}",
+                f"its process ended with code {process.returncode}.{killed}",
                 rank=member,
                 host="this host",
                 log_lines=self._tail(member),
@@ -124,6 +139,13 @@ class WorkerProcesses:
     def advice(self) -> str:
         """What a user may do when workers do not come."""
         return "See that this machine has the memory for that many processes, or use fewer workers."
+
+    def abandon(self, rank: int) -> None:
+        """The training goes on without this rank; it is started again as any other, and its last end is no error."""
+        self._abandoned.add(rank)
+
+    def _is_given_up(self, member: int) -> bool:
+        return member in self._abandoned and self._failures[member] + 1 >= self._max_failures
 
     def _start(self, member: int) -> None:
         process = subprocess.Popen(

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
+import threading
+import time
 from functools import reduce
 from typing import IO, Any
 
@@ -19,9 +22,12 @@ from keraunos.exchange import hosting
 from keraunos.exchange.client import Stopped
 from keraunos.worker import loop
 
+_LOOK_SECONDS = 0.5
+
 
 def main() -> int:
     """Train one rank; the exit code says whether it ended well."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     header = json.loads(_blob(sys.stdin.buffer))
     if header["slice"] is not None:
         return _serve(header)
@@ -37,6 +43,13 @@ def main() -> int:
     except ExchangeError:
         return 3
     return 0
+
+
+def _end_with(parent: int) -> None:
+    """End when the driver is gone: killed, it tells nobody."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(4)
 
 
 def _serve(header: dict[str, Any]) -> int:

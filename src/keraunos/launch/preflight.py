@@ -9,6 +9,9 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,11 @@ from keraunos.exchange.security import is_loopback
 from keraunos.job.training_job import TrainingJob
 
 logger = logging.getLogger(__name__)
+
+# A cluster that has executors has them by then; with dynamic allocation Spark asks for them when tasks wait.
+REGISTER_SECONDS = 15.0
+_NEXT_SECONDS = 5.0
+_LOOK_SECONDS = 0.2
 
 JAVA_ADVICE = (
     "Install Java 17 or later: `apt-get install openjdk-17-jre-headless` on Debian and Ubuntu, "
@@ -50,9 +58,11 @@ def check_java() -> None:
         raise ClusterError(f"Spark needs Java 17 or later. Received: Java {found.group(1)} at {java}. {JAVA_ADVICE}")
 
 
-def survey(context: Any, job: TrainingJob, host: str | None = None) -> Cluster:
+def survey(
+    context: Any, job: TrainingJob, host: str | None = None, clock: Callable[[], float] = time.monotonic
+) -> Cluster:
     """Read the cluster's facts and refuse a job that it can never run; `host` is where its servers are to listen."""
-    slots = total_slots(context)
+    slots = _slots_in_time(context, needed_slots(job), clock)
     _check_slots(context, job, slots)
     if setting(context, "spark.speculation") == "true":
         raise ClusterError(
@@ -81,10 +91,42 @@ def check_partitions(partitions: int, job: TrainingJob) -> None:
         )
 
 
+def needed_slots(job: TrainingJob) -> int:
+    """How many tasks of a job must run at once for it to go on at all."""
+    servers = job.servers if isinstance(job.servers, int) else 0
+    return servers + (job.workers if job.needs_all_workers else 1)
+
+
+def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int:
+    """The slots that there are; executors that are just starting are given some seconds to register."""
+    slots = total_slots(context)
+    if _is_local(context) or _may_grow(context):
+        return slots
+    deadline = clock() + (_NEXT_SECONDS if slots else REGISTER_SECONDS)
+    pause = threading.Event()
+    while slots < needed and clock() < deadline:
+        pause.wait(_LOOK_SECONDS)
+        found = total_slots(context)
+        if found != slots:
+            # Others come soon behind the first, or not at all.
+            deadline = clock() + _NEXT_SECONDS
+        slots = found
+    if not slots:
+        raise ClusterError(
+            f"No executor has registered with Spark within {REGISTER_SECONDS:.0f} s, so that no task can run. Expected "
+            f"at least one at {context.master}. See in the cluster manager's own page whether it has workers with the "
+            "memory and the cores that spark.executor.memory and spark.executor.cores ask for, and the executors' logs."
+        )
+    return slots
+
+
 def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
     servers = job.servers if isinstance(job.servers, int) else 0
-    needed = servers + (job.workers if job.needs_all_workers else 1)
-    if needed <= slots or _may_grow(context):
+    needed = needed_slots(job)
+    if needed <= slots:
+        return
+    if _may_grow(context):
+        _check_growth(context, needed)
         return
     if servers:
         raise ClusterError(
@@ -100,6 +142,20 @@ def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
         f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {context.master}),"
         " or use exchange='downpour', whose workers may run one after the other."
     )
+
+
+def _check_growth(context: Any, needed: int) -> None:
+    """Refuse what dynamic allocation will never grow to, as far as its settings tell."""
+    most, cores = setting(context, "spark.dynamicAllocation.maxExecutors"), setting(context, "spark.executor.cores")
+    if most is None or cores is None or not most.isdigit():
+        return
+    slots = int(most) * (int(cores) // int(setting(context, "spark.task.cpus") or 1))
+    if slots < needed:
+        raise ClusterError(
+            f"This fit needs {needed} task slots at once, and dynamic allocation grows to {slots}: "
+            f"spark.dynamicAllocation.maxExecutors={most} executors of spark.executor.cores={cores}. Raise the former, "
+            f"or lower numWorkers (and `servers`) to {slots} in all."
+        )
 
 
 def setting(context: Any, name: str) -> str | None:
@@ -153,8 +209,12 @@ def _may_grow(context: Any) -> bool:
     return setting(context, "spark.dynamicAllocation.enabled") == "true"
 
 
+def _is_local(context: Any) -> bool:
+    return bool(context.master.startswith("local") and not context.master.startswith("local-cluster"))
+
+
 def _executors(context: Any) -> int:
-    if context.master.startswith("local") and not context.master.startswith("local-cluster"):
+    if _is_local(context):
         return 1
     hosts = {info.host() for info in context._jsc.sc().statusTracker().getExecutorInfos()}
     return max(1, len(hosts))

@@ -29,13 +29,18 @@ from pyspark.sql.types import StructType, UserDefinedType
 
 from keraunos.data.arrow_types import IMAGE_FIELDS
 from keraunos.errors import ClusterError, JobError, WorkerError
+from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import preflight
+from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callbacks import check_callbacks
-from keraunos.launch.follow import Fit, RuleMemory, TrainingResult
+from keraunos.launch.follow import Fit, TrainingResult
 from keraunos.launch.gang import ledger_of
+from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
+from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +57,15 @@ def fit(
     verbose: int | str = "auto",
     host: str | None = None,
     memory: RuleMemory | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
     """Train on Spark, in as many tasks as the job has workers, and bring the model home.
 
     `data` is a DataFrame with the job's columns, or an RDD of records that have an entry for each of them (see
     `keraunos.data.records`). An RDD is computed once and never shuffled. `host` is the address of this machine that
     the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports. `memory` carries
-    what the server's rule remembers from one fit to the next.
+    what the server's rule remembers from one fit to the next. With `checkpoints` the training is saved there as it
+    goes, and goes on from there when this is called again.
     """
     check_callbacks(callbacks)
     context = _context_of(data)
@@ -67,32 +74,48 @@ def fit(
         preflight.check_partitions(data.getNumPartitions(), job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
+    with saved(job, checkpoints, lambda path: folder_of(context, path)) as saving:
+
+        def attempt() -> TrainingResult:
+            with Fit.open(
+                job,
+                host=cluster.host,
+                custom_objects=custom_objects,
+                callbacks=callbacks,
+                hooks=hooks,
+                verbose=verbose,
+                memory=memory,
+                saving=saving,
+            ) as opened:
+                return _launched(job, data, opened, context, cluster, custom_objects)
+
+        servers = job.servers if isinstance(job.servers, int) else 0
+        with ledger_of(context).hold(min(job.workers + servers, cluster.slots), cluster.slots):
+            return until_whole(attempt)
+
+
+def _launched(
+    job: TrainingJob,
+    data: DataFrame | RDD[Any],
+    opened: Fit,
+    context: SparkContext,
+    cluster: preflight.Cluster,
+    custom_objects: Mapping[str, Any] | None,
+) -> TrainingResult:
+    """Start the tasks and follow them to the end."""
     servers = job.servers if isinstance(job.servers, int) else 0
-    slots = min(job.workers + servers, cluster.slots)
-    with (
-        ledger_of(context).hold(slots, cluster.slots),
-        Fit.open(
-            job,
-            host=cluster.host,
-            custom_objects=custom_objects,
-            callbacks=callbacks,
-            hooks=hooks,
-            verbose=verbose,
-            memory=memory,
-        ) as opened,
-    ):
-        place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
-        with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
-            # Made in here: Spark notes the workers' environment when a function is wrapped.
-            train = _training(data, job, opened.connection, place, custom_objects)
-            slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
-        with SparkJobs(context, job.workers, servers) as jobs:
-            if slices is not None:
-                # Their slots first: workers that took them all would wait for servers that cannot start.
-                jobs.run(slices.count)
-                opened.await_servers(jobs)
-            jobs.run(train)
-            return opened.follow(jobs)
+    place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
+    with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
+        # Made in here: Spark notes the workers' environment when a function is wrapped.
+        train = _training(data, job, opened.connection, place, custom_objects)
+        slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
+    with SparkJobs(context, job.workers, servers) as jobs:
+        if slices is not None:
+            # Their slots first: workers that took them all would wait for servers that cannot start.
+            jobs.run(slices.count)
+            opened.await_servers(jobs)
+        jobs.run(train)
+        return opened.follow(jobs)
 
 
 def total_slots(spark: SparkSession) -> int:
@@ -179,7 +202,7 @@ def translated(error: BaseException) -> BaseException:
             f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
             "PYSPARK_PYTHON to the same version on both sides."
         )
-    return WorkerError(f"The Spark job failed: {_excerpt(text)}")
+    return WorkerError(f"The Spark job failed: {_excerpt(text)}{after_kill(text)}")
 
 
 class SparkJobs:
@@ -191,6 +214,7 @@ class SparkJobs:
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
+        self._abandoned = False
 
     def __enter__(self) -> Self:
         return self
@@ -198,10 +222,11 @@ class SparkJobs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
+        ends_early = kind is not None or self._abandoned
+        if ends_early:
             # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
-            self._join(0.5)
-        if not self.ended() and kind is not None and not _is_stopped(self._context):
+            self._join(0.5 if kind is not None else 5.0)
+        if not self.ended() and ends_early and not _is_stopped(self._context):
             self._context.cancelJobsWithTag(self._tag)
         self._join(30.0)
 
@@ -233,6 +258,11 @@ class SparkJobs:
             f"Other Spark jobs may hold the slots, or executors are missing: see that {self._tasks} tasks can run at "
             "once, or lower numWorkers."
         )
+
+    def abandon(self, rank: int) -> None:
+        """The training goes on without this rank: its task, which may never get a slot, is cancelled in the end."""
+        logger.info("the task of rank %d is not waited for", rank)
+        self._abandoned = True
 
     def _join(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

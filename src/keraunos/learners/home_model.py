@@ -52,6 +52,11 @@ class HomeModel(ABC):
     def to_archive(self) -> bytes:
         """The model as it is now, in the format that it came in."""
 
+    def identity(self) -> dict[str, Any]:
+        """What tells this model from another one, whatever its parameters are: for a saved training to know it by."""
+        layout = self.layout
+        return {"shapes": [list(shape) for shape in layout.shapes], "trained": layout.trainable, "dtype": layout.dtype}
+
     @abstractmethod
     def metric_states(self, spec: BatchSpec) -> MetricStates:
         """What reads the states that workers send, for batches that follow `spec`."""

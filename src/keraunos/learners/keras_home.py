@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
 from keraunos.batch import BatchSpec
@@ -41,6 +42,19 @@ class KerasHome(HomeModel):
     def to_archive(self) -> bytes:
         """The model as it is now, as a `.keras` archive."""
         return to_archive(self.model, self._custom_objects)
+
+    def identity(self) -> dict[str, Any]:
+        """Its layers, optimizer and loss, by what they are and not by the names that Keras numbers them with."""
+        optimizer = keras.saving.serialize_keras_object(self.model.optimizer)
+        options = {name: value for name, value in optimizer["config"].items() if name != "name"}
+        compiled = self.model.get_compile_config() or {}
+        return {
+            **super().identity(),
+            "layers": [type(layer).__name__ for layer in self.model.layers],
+            "optimizer": {"class": optimizer["class_name"], **options},
+            "loss": compiled.get("loss"),
+            "loss_weights": compiled.get("loss_weights"),
+        }
 
     def metric_states(self, spec: BatchSpec) -> MetricStates:
         """What reads the states of the model's own metrics."""

@@ -21,6 +21,7 @@ from keraunos.learners.compile_cache import compile_cache
 from keraunos.learners.instance_patch import replaced
 from keraunos.learners.keras_jax_programs import Programs, programs_of
 from keraunos.learners.keras_learner import KerasLearner, denominators_of
+from keraunos.learners.keras_variables import seed_variables
 from keraunos.learners.learner import Contribution
 from keraunos.parameters import Layout, Vector, is_aligned
 
@@ -132,6 +133,9 @@ class KerasJaxLearner(KerasLearner):
         with keras.StatelessScope(state_mapping=mapping):
             return float(np.asarray(keras.ops.convert_to_tensor(self.model.optimizer.learning_rate)))
 
+    def _metric_value(self, at: int) -> float:
+        return float(self._metrics[at])
+
     def _write_learning_rate(self, value: float) -> None:
         index = self._learning_rate_index()
         self._optimizer[index] = jnp.array(value, dtype=self._optimizer[index].dtype)
@@ -143,6 +147,17 @@ class KerasJaxLearner(KerasLearner):
             variable.assign(value)
         for variable, value in zip(self.model.optimizer.variables, self._optimizer, strict=False):
             variable.assign(value)
+
+    def _seed_states(self) -> list[npt.NDArray[Any]]:
+        return [np.array(self._others[index]) for index in self._seed_places()]
+
+    def _set_seed_states(self, states: Sequence[npt.NDArray[Any]]) -> None:
+        for index, state in zip(self._seed_places(), states, strict=True):
+            self._others[index] = jnp.array(state, dtype=self._others[index].dtype)
+
+    def _seed_places(self) -> list[int]:
+        seeds = {id(variable) for variable in seed_variables(self.model)}
+        return [place for place, each in enumerate(self.model.non_trainable_variables) if id(each) in seeds]
 
     def _take_weights(self) -> None:
         model = self.model

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -13,7 +15,7 @@ import numpy.typing as npt
 from keraunos.batch import Array, Arrays, Batch, BatchSpec
 from keraunos.errors import ModelError
 from keraunos.learners.keras_archive import arrange_targets, build, check_trainable
-from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed
+from keraunos.learners.keras_variables import has_schedule, layout_of, learning_rate_variable, reseed, seed_variables
 from keraunos.learners.learner import Learner
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss, noting
 
@@ -39,6 +41,29 @@ class KerasLearner(Learner):
         self.model.reset_metrics()
         self._prepared()
 
+    def skip_random(self, example: Batch, steps: int, take: Callable[[Batch], object]) -> None:
+        """Leave out the random numbers that so many steps draw: every step draws as many as any other."""
+        before = self._seed_states()
+        if not before or not steps:
+            return
+        parameters, optimizer = self.read(), self.optimizer_state()
+        take(example)
+        drawn = [after[1:] - now[1:] for now, after in zip(before, self._seed_states(), strict=True)]
+        self._set_seed_states(
+            [np.concatenate([now[:1], now[1:] + each * steps]) for now, each in zip(before, drawn, strict=True)]
+        )
+        self.write(parameters)
+        self.restore_optimizer(optimizer)
+        self.take_metrics()
+
+    def _seed_states(self) -> list[npt.NDArray[Any]]:
+        """The states of the random-number generators: a seed, and a count of what was drawn."""
+        return [np.array(keras.ops.convert_to_numpy(each.value)) for each in seed_variables(self.model)]
+
+    def _set_seed_states(self, states: Sequence[npt.NDArray[Any]]) -> None:
+        for variable, state in zip(seed_variables(self.model), states, strict=True):
+            variable.assign(state)
+
     @abstractmethod
     def _prepared(self) -> None:
         """Take up the model's variables, all of which exist now."""
@@ -60,6 +85,16 @@ class KerasLearner(Learner):
         for variable, value in zip(variables, before, strict=True):
             variable.assign(np.array(value))
         return len(noted.parts)
+
+    def loss_is_finite(self) -> bool:
+        """Whether the sum of losses that Keras keeps is finite; a model with its own `train_step` may keep none."""
+        at = self._loss_at
+        return at is None or math.isfinite(self._metric_value(at))
+
+    @property
+    def expects_overflow(self) -> bool:
+        """As Keras's LossScaleOptimizer does."""
+        return isinstance(self.model.optimizer, keras.optimizers.LossScaleOptimizer)
 
     @property
     def learning_rate(self) -> float:
@@ -83,6 +118,17 @@ class KerasLearner(Learner):
         """Set the optimizer's variables to what `optimizer_state` gave."""
         for variable, value in zip(self.model.optimizer.variables, state, strict=True):
             variable.assign(np.array(value))
+
+    @cached_property
+    def _loss_at(self) -> int | None:
+        """Where among the metrics' variables the sum of the losses is."""
+        tracker = next((metric for metric in self.model.metrics if metric.name == "loss"), None)
+        if not isinstance(tracker, keras.metrics.Mean):
+            return None
+        return next(i for i, variable in enumerate(self.model.metrics_variables) if variable is tracker.total)
+
+    def _metric_value(self, at: int) -> float:
+        return float(keras.ops.convert_to_numpy(self.model.metrics_variables[at].value))
 
     def _read_learning_rate(self) -> float:
         return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))

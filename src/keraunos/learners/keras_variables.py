@@ -64,9 +64,14 @@ def write_vector(model: Any, vector: Vector) -> None:
 
 def reseed(model: Any, *, seed: int, rank: int) -> None:
     """Give every random-number generator of the model a state of its own for this seed and rank."""
-    states = [variable for variable in model.non_trainable_variables if variable.name == "seed_generator_state"]
+    states = seed_variables(model)
     for variable, value in zip(states, seeds_of(len(states), seed=seed, rank=rank), strict=True):
         variable.assign(np.array([value, 0], dtype=keras.backend.standardize_dtype(variable.dtype)))
+
+
+def seed_variables(model: Any) -> list[Any]:
+    """The states of the model's random-number generators."""
+    return [variable for variable in model.non_trainable_variables if variable.name == "seed_generator_state"]
 
 
 def seeds_of(count: int, *, seed: int, rank: int) -> list[int]:

@@ -11,7 +11,7 @@ belong to the caller, except the values of a `Contribution`, which are good unti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,12 @@ class Learner(ABC):
     @abstractmethod
     def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
         """Build what needs to know the batches' shapes, and give this rank its own random numbers."""
+
+    def skip_random(self, example: Batch, steps: int, take: Callable[[Batch], object]) -> None:  # noqa: B027 - may be none
+        """Leave out the random numbers that so many steps draw, as if they had been taken; nothing else changes.
+
+        `take` is how the plan takes a step: `step` or `gradient`.
+        """
 
     @abstractmethod
     def read(self, out: Vector | None = None) -> Vector:
@@ -89,6 +95,15 @@ class Learner(ABC):
     def take_losses(self) -> npt.NDArray[np.float64]:
         """The loss of each training step since the last call, beside its rows; none where a step's is not known."""
         return np.empty((0, 2))
+
+    def loss_is_finite(self) -> bool:
+        """Whether no training step since the last `take_metrics` had a loss that is infinite or NaN, if it is known."""
+        return True
+
+    @property
+    def expects_overflow(self) -> bool:
+        """Whether the optimizer scales the loss, so that gradients may be infinite and it passes over those itself."""
+        return False
 
     @abstractmethod
     def optimizer_state(self) -> list[npt.NDArray[Any]]:

@@ -108,6 +108,10 @@ class TensorFlowGraphLearner(Learner):
         self._losses.clear()
         return taken
 
+    def loss_is_finite(self) -> bool:
+        """Whether the sum of losses is; a graph without a loss has none."""
+        return math.isfinite(self._sums[0])
+
     def optimizer_state(self) -> list[npt.NDArray[Any]]:
         """The values of the variables that a step moves and that are not exchanged."""
         return self._network.optimizer_state()

@@ -9,6 +9,7 @@ plan itself is asked, and names the answer in its message.
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from keraunos.job.columns import Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
 from keraunos.job.pixels import Pixels
 from keraunos.job.rule_spec import RuleSpec
+from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import check_servers, checked_ports
 
 Converter = Callable[[Any], Any]
@@ -37,12 +39,43 @@ def whole_number(name: str, at_least: int | None = None) -> Converter:
     return convert
 
 
+def text(name: str) -> Converter:
+    """A text that is not empty, a path object included; `None` for none."""
+
+    def convert(value: Any) -> str | None:
+        if value is None:
+            return None
+        plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if not isinstance(plain, str) or not plain:
+            raise JobError(f"`{name}` must be a path. Received: {value!r}.")
+        return plain
+
+    return convert
+
+
+def save_every(value: Any) -> int | str:
+    """How often to save, as it was written."""
+    SaveEvery.of(value)
+    return value  # type: ignore[no-any-return]  # what `SaveEvery.of` reads is a number or a text
+
+
 def positive_number(name: str) -> Converter:
     """A number above 0."""
 
     def convert(value: Any) -> float:
         if not _is_number(value) or not value > 0:
             raise JobError(f"`{name}` must be a number above 0. Received: {value!r}.")
+        return float(value)
+
+    return convert
+
+
+def seconds(name: str, at_least: float) -> Converter:
+    """A time of at least so many seconds."""
+
+    def convert(value: Any) -> float:
+        if not _is_number(value) or not value >= at_least:
+            raise JobError(f"`{name}` must be a number of seconds of at least {at_least:g}. Received: {value!r}.")
         return float(value)
 
     return convert

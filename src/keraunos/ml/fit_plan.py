@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.follow import TrainingResult
 
@@ -18,7 +19,8 @@ from keraunos.launch.follow import TrainingResult
 class FitPlan:
     """A job, the rows it reads, and what makes a fitted model of its result.
 
-    `callbacks` are live objects of the driver, so that a plan with some runs on Spark only.
+    `callbacks` are live objects of the driver, so that a plan with some runs on Spark only. `checkpoints` are for one
+    training, so that a search, which is many, refuses them.
     """
 
     job: TrainingJob
@@ -26,3 +28,4 @@ class FitPlan:
     finish: Callable[[TrainingResult], Any]
     custom_objects: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
+    checkpoints: Checkpoints | None = None

@@ -69,6 +69,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             finish=lambda result: self._model_of(prepared, result),
             custom_objects=self.getCustomObjects(),
             callbacks=self.getCallbacks(),
+            checkpoints=self.checkpoints(),
         )
 
     def _fit(self, dataset: Any) -> FittedModel:
@@ -81,6 +82,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             custom_objects=plan.custom_objects,
             callbacks=plan.callbacks,
             verbose=self.getVerbose(),
+            checkpoints=plan.checkpoints,
         )
         fitted: FittedModel = plan.finish(result)
         return fitted

@@ -19,7 +19,7 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, 
 from keraunos.errors import JobError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import RuleSpec
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.ml.params import Settings
 from keraunos.ml.references import from_references, to_references
 

@@ -96,6 +96,10 @@ def prepare(
         servers=params.getServers(),
         ports=params.getServerPorts(),
         state_every=params.getStateEvery(),
+        worker_patience=params.getWorkerPatience(),
+        on_worker_lost=params.getOnWorkerLost(),
+        stall_report_after=params.getStallReportAfter(),
+        on_divergence=params.getOnDivergence(),
     )
     return Prepared(job, signature, model)
 

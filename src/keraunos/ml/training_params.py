@@ -7,6 +7,9 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
+from keraunos.ml.attendance_params import HasAttendance
+from keraunos.ml.checkpoint_params import HasCheckpoints
+from keraunos.ml.divergence_params import HasDivergence
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.params import Columns, HasServing, Settings, param
 
@@ -256,7 +259,17 @@ class HasCluster(Settings):
         return self.setParams(verbose=value)
 
 
-class TrainingParams(HasModel, HasTrainingColumns, HasSchedule, HasExchange, HasCluster, HasServing):
+class TrainingParams(
+    HasModel,
+    HasTrainingColumns,
+    HasSchedule,
+    HasDivergence,
+    HasExchange,
+    HasAttendance,
+    HasCluster,
+    HasCheckpoints,
+    HasServing,
+):
     """Every Param that the estimators share."""
 
 
@@ -267,6 +280,9 @@ class TrainingOptions(TypedDict, total=False):
     backend: str | None
     batchSize: int
     callbacks: Sequence[Any] | None
+    checkpointDir: str | None
+    checkpointEvery: int | str
+    checkpointKeep: int
     classWeight: Mapping[int, float] | None
     compression: str | None
     customObjects: Mapping[str, Any] | None
@@ -281,6 +297,8 @@ class TrainingOptions(TypedDict, total=False):
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
+    onDivergence: str
+    onWorkerLost: str
     pixels: Mapping[str, Any] | None
     rule: Any
     scale: float | str | None
@@ -288,8 +306,10 @@ class TrainingOptions(TypedDict, total=False):
     serverPorts: tuple[int, int] | None
     servers: str | int
     shuffle: bool
+    stallReportAfter: float
     stateEvery: int
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str
     weightCol: str | None
+    workerPatience: float

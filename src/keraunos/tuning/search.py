@@ -146,7 +146,7 @@ class _Measure:
         if self._evaluator is not None:
             return float(self._evaluator.evaluate(model.transform(self._held_out)))
         assert result is not None
-        return float(result.history["val_loss"][-1])
+        return float(result.history.get("val_loss", [math.nan])[-1])
 
     def is_better(self, one: float, other: float) -> bool:
         """Whether one metric beats another; what is no number beats nothing."""
@@ -251,6 +251,12 @@ def _check(estimator: Any, evaluator: Any, validation: Any, mode: str) -> None:
         raise JobError(
             "`evaluator` must be given for an estimator that cannot say its loss. Received: None, for "
             f"{type(estimator).__name__}. Give one of pyspark.ml.evaluation."
+        )
+    directory = estimator.getCheckpointDir() if hasattr(estimator, "getCheckpointDir") else None
+    if directory is not None:
+        raise JobError(
+            "`checkpointDir` must be left out in a search: it holds one training, and a search is many. Received: "
+            f"{directory!r}. Use estimator.clear(estimator.checkpointDir)."
         )
     if mode == "tasks" and not plannable:
         raise JobError(

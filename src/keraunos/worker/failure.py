@@ -17,6 +17,8 @@ KEPT_LINES = 20
 
 # Errors that say all there is to say: the driver raises them as they are, without the worker's stack.
 _PLAIN = {kind.__name__: kind for kind in (errors.DataError, errors.ColumnError, errors.ModelError, errors.JobError)}
+# So do these, but for whose host it is that they speak of.
+_OF_A_HOST = {errors.ClusterError.__name__: errors.ClusterError}
 
 
 class LastLines(logging.Handler):
@@ -62,6 +64,8 @@ def raise_failure(rank: int, failure: Mapping[str, Any]) -> NoReturn:
     name, message = str(failure["error"]), str(failure["message"])
     if name in _PLAIN:
         raise _PLAIN[name](message)
+    if name in _OF_A_HOST:
+        raise _OF_A_HOST[name](f"Worker {rank} on {failure['host']}: {message}")
     stack = str(failure["stack"]).splitlines()
     raise errors.WorkerError(
         f"{name}: {message}", rank=rank, host=str(failure["host"]), log_lines=[*failure["lines"], *stack][-KEPT_LINES:]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -25,16 +26,20 @@ from keraunos.exchange.client import Client, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.wire import Kind, Message
 from keraunos.job.course import Course, Leg
+from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
+from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
+from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
+from keraunos.worker.stopwatch import Stopwatch
 from keraunos.worker.thread_name import thread_named, worker_name
 
 logger = logging.getLogger(__name__)
@@ -67,6 +72,7 @@ def run(
         LastLines() as log,
         Client(connection, seat.rank, seat.incarnation, share_memory=seat.share_memory) as client,
     ):
+        job: TrainingJob | None = None
         try:
             sizes = client.hello({"versions": versions()})
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
@@ -83,7 +89,8 @@ def run(
             raise
         except BaseException as error:
             # The driver raises it; raised here as well, it would only fill Spark's log with frames of Java.
-            client.failed(describe_failure(error, log.lines))
+            told = explained(error, job, seat.rank, seat.workers_on_host)
+            client.failed(describe_failure(told, log.lines))
             if not isinstance(error, Exception):
                 raise
 
@@ -144,11 +151,12 @@ def _train(
         hosted = None if host is None else _host(job, client, host, start, learner)
         bells = None if host is None else host.bells(start)
         with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted, bells=bells) as slices:
-            training = _Training(job, client, slices, shard, learner, start)
+            training = _Training(job, client, slices, shard, learner, start, example, _save_points(start, host))
             training.run()
             slices.leave()
             # Another rank that has to come back may need what this one has, or the slice that it hosts.
-            client.done(wait=host is not None or job.exchange.synchronous)
+            counted = {} if host is None else {"contributed": list(host.contributed.items())}
+            client.done(wait=host is not None or job.exchange.synchronous, body=counted)
 
 
 def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
@@ -180,6 +188,11 @@ def _host(
     return server
 
 
+def _save_points(start: Mapping[str, Any], host: SliceHost | None) -> SavePoints:
+    """Before which rounds to save; the slice that this worker hosts goes by the same."""
+    return SavePoints.from_json(start.get("saves")) if host is None else host.saves
+
+
 class _Training:
     """One rank's laps and rounds."""
 
@@ -191,6 +204,8 @@ class _Training:
         shard: Shard,
         learner: Learner,
         start: Mapping[str, Any],
+        example: Batch,
+        saves: SavePoints,
     ) -> None:
         self._schedule = job.schedule
         self._plan = job.exchange
@@ -199,12 +214,19 @@ class _Training:
         self._shard = shard
         self._learner = learner
         self._start = start
+        self._example = example
         rows = {int(rank): int(count) for rank, count in start["rows"].items()}
-        self._uploads = job.exchange.applies_on_workers and client.rank == min(rows)
+        self._first = client.rank == min(rows)
+        self._uploads = job.exchange.applies_on_workers and self._first
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
         self._course = Course.of(job, rows, client.rank)
-        self._rounds = rounds_of(job.exchange, learner, slices, job.workers)
+        self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
+        self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
+        self._saves = saves
+        self._watch = Watch(job, client, learner)
+        self._rounds = rounds_of(job.exchange, learner, slices, self._watch, job.workers)
         self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
+        self._stopwatch = Stopwatch(client)
         self._rows_done = 0
         self._losses_done = 0
         self._reported = time.monotonic()
@@ -213,6 +235,7 @@ class _Training:
         """Every lap from where this rank stands, then the parameters where no server has them."""
         self._set_learning_rate(self._start.get("learning_rate"))
         first, skipped = self._begin()
+        self._watch.begin(self._rounds.parameters)
         ended = self._client.control is not None and self._client.control.last and self._start["again"]
         batches: Iterator[Batch] = iter(())
         for number in range(self._course.laps if ended else first, self._course.laps):
@@ -235,7 +258,11 @@ class _Training:
         if again:
             parameters = self._state.recover(parameters)
         self._rounds.begin(parameters)
+        if again:
+            self._skip(*self._course.place(self._state.round))
         self._state.stand()
+        if self._plan.synchronous:
+            self._client.on(Kind.SAVE, self._announced)
         if self._plan.applies_on_workers:
             self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(self._rounds.weights()))
         laps, rounds = self._course.place(self._state.round)
@@ -243,12 +270,28 @@ class _Training:
             self._resume(laps, rounds)
         return laps, rounds
 
+    def _skip(self, laps: int, rounds: int) -> None:
+        """Count what this rank has done already, and leave out the random numbers of it."""
+        steps = self._course.steps_at(laps, rounds)
+        taken = self._course.rows(self._epoch_steps, 1, steps)
+        self._rows_done = self._course.rows(self._epoch_rows, self._batch_size, steps)
+        take = self._learner.gradient if self._plan.send == "gradients" else self._learner.step
+        self._learner.skip_random(self._example, taken, take)
+
+    def _announced(self, message: Message) -> None:
+        """Save before that round, unless this rank or the slice that it hosts may be there already."""
+        if message.round > self._state.round + 1:
+            self._saves.announce(message.round)
+        else:
+            self._client.miss(message.round)
+
     def _resume(self, laps: int, rounds: int) -> None:
         """Take up what was decided while this rank was away, and end the lap that it did not end."""
         logger.info("rank %d continues after %d laps and %d rounds", self._client.rank, laps, rounds)
         if self._start["laps_done"] < laps:
             # Lost after the last round of a lap and before its end; what it measured is lost with it.
-            self._ends_after(self._course.leg(laps - 1))
+            for number in range(self._start["laps_done"], laps):
+                self._ends_after(self._course.leg(number))
         elif laps and self._plan.synchronous:
             self._client.wait_for_go(laps - 1)
         if self._client.control is not None:
@@ -259,22 +302,32 @@ class _Training:
         self._losses_done = skipped * length
         for first in range(leg.first + skipped * length, leg.stop, max(1, length)):
             portion = itertools.islice(batches, min(length, leg.stop - first))
-            self._rows_done += self._rounds.run(self._state.round, portion)
+            self._watch.at(leg.epoch, leg.step + first - leg.first)
+            self._rows_done += self._stopwatch.time(partial(self._rounds.run, self._state.round), portion)
             self._state.end_round()
-            if time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
+            self._client.tally.round, self._client.tally.rows = self._state.round, self._rows_done
+            saves = self._saves.due(self._state.round)
+            if saves or time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
                 self._reported = time.monotonic()
                 self._report_losses(leg)
-                self._client.report(leg, self._rows_done, self._learner.take_metrics())
+                self._client.report(leg, self._state.round, self._rows_done, self._learner.take_metrics())
+            if saves:
+                # Behind the report: the driver then knows what this rank measured before the round.
+                self._state.save(whole=self._first or not self._state.others_have_it)
 
     def _ends_after(self, leg: Leg) -> bool:
         """Measure what a lap led to, report it, and hear whether it was the last."""
         self._rounds.finish()
+        self._watch.end_lap(self._state.round, self._rounds.parameters)
         self._report_losses(leg)
         metrics = self._learner.take_metrics()
         for batch in self._shard.validation_batches(self._batch_size, remainder=self._schedule.remainder):
             self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if self._shard.validation_rows else []
-        self._client.end_lap(leg, self._rows_done, metrics, validation)
+        facts = self._watch.take_lap()
+        if facts["skipped"] and not facts["trained"]:
+            metrics = []
+        self._client.end_lap(leg, self._rows_done, metrics, validation, facts)
         control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False

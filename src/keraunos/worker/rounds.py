@@ -18,30 +18,32 @@ from keraunos.exchange.slices import Slices
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.learner import Contribution, Learner
 from keraunos.parameters import Vector
+from keraunos.worker.divergence import Watch
 
 
-def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, workers: int) -> Rounds:
+def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch, workers: int) -> Rounds:
     """The rounds of a plan."""
     if plan.send == "gradients":
         return (
-            OwnGradientRounds(plan, learner, slices)
+            OwnGradientRounds(plan, learner, slices, watch)
             if plan.applies_on_workers
-            else GradientRounds(plan, learner, slices)
+            else GradientRounds(plan, learner, slices, watch)
         )
     if plan.send == "updates":
-        return UpdateRounds(plan, learner, slices)
+        return UpdateRounds(plan, learner, slices, watch)
     if plan.rule.name == "elastic":
-        return ElasticRounds(plan, learner, slices, alpha_of(plan, workers), plan.stretch(workers))
-    return WeightRounds(plan, learner, slices)
+        return ElasticRounds(plan, learner, slices, watch, alpha_of(plan, workers), plan.stretch(workers))
+    return WeightRounds(plan, learner, slices, watch)
 
 
 class Rounds(ABC):
     """One rank's rounds. `run` counts them from where the rank stands; `finish` takes in what is still on its way."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
         self._plan = plan
         self._learner = learner
         self._slices = slices
+        self._watch = watch
         self._asks_for_norm = not plan.synchronous and needs_norm(plan)
         self._pending: int | None = None
 
@@ -53,6 +55,10 @@ class Rounds(ABC):
     def weights(self) -> Vector:
         """The weights as they are before the open round, also where it has begun."""
         return self._learner.read()
+
+    def parameters(self) -> Vector:
+        """The shared parameters as this rank got them last, while nothing is on its way."""
+        return self.weights()
 
     @abstractmethod
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
@@ -69,8 +75,8 @@ class Rounds(ABC):
 class OwnGradientRounds(Rounds):
     """The gradient of the global batch is applied by each worker's own optimizer."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
-        super().__init__(plan, learner, slices)
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
+        super().__init__(plan, learner, slices, watch)
         self._sum = GradientSum(learner, plan.every == 1)
         self._state: Vector = learner.read()[learner.layout.trainable_size :].copy()
 
@@ -89,21 +95,30 @@ class OwnGradientRounds(Rounds):
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Share a gradient and apply the mean of all."""
         sent = self._sum.over(batches)
-        if sent is None:
+        rows = 0 if sent is None else sent.rows
+        good = sent is not None and self._watch.allows(round_, "gradient", sent.values, rows, parts=sent.denominators)
+        if sent is None or not good:
             self._slices.pass_round(round_)
         else:
-            self._slices.push(round_, sent.values, sent.denominators, sent.rows)
+            self._slices.push(round_, sent.values, sent.denominators, rows)
         reduced = self._slices.collect(round_)
-        np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
-        self._learner.apply(reduced)
-        return 0 if sent is None else sent.rows
+        if not self._slices.empty and self._watch.allows_result(round_, reduced, rows if good else 0):
+            np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
+            self._learner.apply(reduced)
+        elif rows:
+            # Weights stay as they are; the gradient has moved the float state.
+            self._learner.write(self.weights())
+            good = False
+        if rows and not good:
+            self._watch.undo(round_, self.weights())
+        return rows
 
 
 class GradientRounds(Rounds):
     """The servers apply gradients and give parameters back."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
-        super().__init__(plan, learner, slices)
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
+        super().__init__(plan, learner, slices, watch)
         self._sum = GradientSum(learner, plan.every == 1)
         # What is on its way must stay as it is while the next gradient is computed.
         self._spare: Vector | None = None
@@ -111,12 +126,18 @@ class GradientRounds(Rounds):
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Share a gradient and continue from the parameters that come back, now or after the next gradient."""
         sent = self._sum.over(batches)
+        skips = sent is not None and not self._watch.allows(
+            round_, "gradient", sent.values, sent.rows, parts=sent.denominators
+        )
         self.finish()
-        if sent is None:
-            if self._plan.synchronous:
+        if sent is None or skips:
+            if skips or self._plan.synchronous:
                 self._slices.pass_round(round_)
-                self._learner.write(self._slices.collect(round_))
-            return 0
+                result = self._slices.collect(round_)
+                self._learner.write(result)
+                if skips:
+                    self._watch.undo(round_, result)
+            return 0 if sent is None else sent.rows
         values = self._kept(sent.values) if self._plan.overlaps else sent.values
         self._slices.push(round_, values, sent.denominators, sent.rows, self._norm(self._squared(sent)))
         self._pending = round_
@@ -151,8 +172,8 @@ class GradientRounds(Rounds):
 class UpdateRounds(Rounds):
     """Local steps; what they changed is shared, times the rows."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
-        super().__init__(plan, learner, slices)
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
+        super().__init__(plan, learner, slices, watch)
         self._base: Vector = learner.read()
         self._update: Vector = learner.layout.empty()
         self._sent: Vector = learner.layout.empty()
@@ -173,6 +194,12 @@ class UpdateRounds(Rounds):
             return 0
         self._learner.read(out=self._update)
         np.subtract(self._base, self._update, out=self._update)
+        if not self._watch.allows(round_, "update", self._update, rows, factor=rows):
+            self.finish()
+            self._slices.pass_round(round_)
+            self._adopt(self._slices.collect(round_))
+            self._watch.undo(round_, self._base)
+            return rows
         self._merge_pending()
         np.multiply(self._update, self._update.dtype.type(rows), out=self._sent)
         norm = self._norm(self._squared() if self._asks_for_norm else 0.0)
@@ -187,6 +214,10 @@ class UpdateRounds(Rounds):
         if self._pending is not None:
             self._adopt(self._slices.collect(self._pending))
             self._pending = None
+
+    def parameters(self) -> Vector:
+        """What the round that is next begins with."""
+        return self._base
 
     def _squared(self) -> float:
         trained = self._update[: self._learner.layout.trainable_size].astype(np.float64)
@@ -209,8 +240,8 @@ class UpdateRounds(Rounds):
 class WeightRounds(Rounds):
     """Local steps; the weights they led to are shared, times the rows, and the servers' take their place."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices) -> None:
-        super().__init__(plan, learner, slices)
+    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
+        super().__init__(plan, learner, slices, watch)
         self._weights: Vector = learner.layout.empty()
         self._sent: Vector = learner.layout.empty()
 
@@ -219,13 +250,18 @@ class WeightRounds(Rounds):
         rows = _steps(self._learner, batches)
         if rows:
             self._moved()
+        good = bool(rows) and self._watch.allows(round_, "weights", self._weights, rows, factor=rows)
+        if good:
             np.multiply(self._weights, self._weights.dtype.type(rows), out=self._sent)
             self._slices.push(round_, self._sent, (float(rows),), rows)
-        elif self._plan.synchronous:
+        elif rows or self._plan.synchronous:
             self._slices.pass_round(round_)
         else:
             return 0
-        self._continue_from(self._slices.collect(round_), rows)
+        result = self._slices.collect(round_)
+        self._continue_from(result, rows if good else 0)
+        if rows and not good:
+            self._watch.undo(round_, result)
         return rows
 
     def _moved(self) -> None:
@@ -239,17 +275,25 @@ class WeightRounds(Rounds):
 class ElasticRounds(WeightRounds):
     """The worker keeps its own weights: its steps move them, stretched where the plan says so, and the center pulls."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, alpha: float, stretch: float) -> None:
-        super().__init__(plan, learner, slices)
+    def __init__(
+        self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch, alpha: float, stretch: float
+    ) -> None:
+        super().__init__(plan, learner, slices, watch)
         self._alpha = alpha
         self._stretch = stretch
         self._base: Vector = learner.read()
+        self._center: Vector = self._base.copy()
 
     def begin(self, parameters: Vector | None) -> None:
         """Start from the server's parameters, or from the model's own."""
         super().begin(parameters)
         if parameters is not None:
             np.copyto(self._base, parameters)
+            np.copyto(self._center, parameters)
+
+    def parameters(self) -> Vector:
+        """The center."""
+        return self._center
 
     def _moved(self) -> None:
         super()._moved()
@@ -261,10 +305,11 @@ class ElasticRounds(WeightRounds):
             np.add(weights, base, out=weights)
 
     def _continue_from(self, result: Vector, rows: int) -> None:
+        self._center = result
         if rows:
             pull(self._weights, result, self._alpha)
-            self._learner.write(self._weights)
             np.copyto(self._base, self._weights)
+        self._learner.write(self._base)
 
 
 class GradientSum:

@@ -24,7 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 class StateKeeper:
-    """One rank's place in the training: `round` is the one that is open."""
+    """One rank's place in the training.
+
+    Attributes:
+        round: the one that is open.
+        others_have_it: whether every rank has the same weights and optimizer's state.
+    """
 
     def __init__(self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, *, alone: bool) -> None:
         self.round = 0
@@ -32,15 +37,17 @@ class StateKeeper:
         self._learner = learner
         self._rounds = rounds
         self._every = job.state_every
-        self._others_have_it = job.exchange.applies_on_workers
-        self._leaves_state = not self._others_have_it or alone
-        self._own_weights = self._others_have_it or job.exchange.rule.name == "elastic"
+        self.others_have_it = job.exchange.applies_on_workers
+        self._leaves_state = not self.others_have_it or alone
+        self._own_weights = self.others_have_it or job.exchange.rule.name == "elastic"
         self._asked: tuple[int, int] | None = None
+        self._settled = False
         client.on(Kind.SNAPSHOT, self._remember)
         client.attend(None, self._answer)
 
     def stand(self) -> None:
-        """This rank has what its open round begins with, and leaves it to whoever takes its rank."""
+        """This rank has what its open round begins with: for others, and for whoever takes its rank."""
+        self._settled = True
         self._client.on(Kind.STOP, lambda _: self._send(self._client.rank))
 
     def end_round(self) -> None:
@@ -49,11 +56,17 @@ class StateKeeper:
         if self._every and self._leaves_state and self.round % self._every == 0:
             self._send(self._client.rank)
 
+    def save(self, *, whole: bool) -> None:
+        """Give the driver what this rank needs to go on from here; not `whole` where another rank gives the same."""
+        own = [*self._learner.optimizer_state()] if whole else []
+        weights = self._rounds.weights() if whole and self._own_weights else np.empty(0, np.float32)
+        self._client.save(self.round, [weights, *own])
+
     def recover(self, parameters: Vector | None) -> Vector | None:
         """Bring the optimizer to where this rank stands; the weights to continue from."""
-        found = self._client.ask_for_state(self.round, from_others=self._others_have_it)
+        found = self._client.ask_for_state(self.round, from_others=self.others_have_it)
         if found is None:
-            if not self._others_have_it:
+            if not self.others_have_it:
                 logger.warning("rank %d comes back before its optimizer's state was kept", self._client.rank)
                 return parameters
             raise ExchangeError(
@@ -74,7 +87,7 @@ class StateKeeper:
 
     def _answer(self) -> bool:
         """Give a rank that came back what it asked for, once this one has reached that round too."""
-        if self._asked is None or self._asked[1] != self.round:
+        if self._asked is None or self._asked[1] != self.round or not self._settled:
             return False
         target, self._asked = self._asked[0], None
         self._send(target)

@@ -236,7 +236,7 @@ class ElephasTransformer(
     @classmethod
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as others do
         known = parts.facts["trained"]
-        history = [History.from_json(each) if set(each) == {"epochs"} else each for each in parts.facts["history"]]
+        history = [History.from_json(each) if "epochs" in each else each for each in parts.facts["history"]]
         made = cls(model_type=network.model_type_of(parts.facts), history=history)
         if known is not None:
             only = next((each for each in history if isinstance(each, History)), History())

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 
 from keraunos.errors import JobError, ModelError
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 
 SUFFIXES = (".keras", ".h5")
 _ATTRIBUTE = "distributed_config"

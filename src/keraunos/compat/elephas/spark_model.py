@@ -13,7 +13,7 @@ from keraunos.compat.elephas.constructor import Settings
 from keraunos.compat.elephas.mllib.adapter import from_matrix, from_vector
 from keraunos.compat.elephas.translate import fit_options, plan_of
 from keraunos.errors import DataError, JobError, ModelError, one_of
-from keraunos.launch.follow import RuleMemory
+from keraunos.launch.rule_memory import RuleMemory
 
 _MEASURED_TOGETHER = 32
 

@@ -18,8 +18,9 @@ from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch import preflight
 from keraunos.launch import spark as launch
 from keraunos.launch.evaluate import evaluate_rdd
-from keraunos.launch.follow import RuleMemory, TrainingResult
+from keraunos.launch.follow import TrainingResult
 from keraunos.launch.predict import predict_rdd
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.learners.keras_archive import check_trainable, to_archive
 from keraunos.learners.keras_variables import write_vector
 

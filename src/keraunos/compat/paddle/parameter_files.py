@@ -116,7 +116,7 @@ class _LocalFiles:
 def _files(folder: str, spark: SparkSession | None) -> _Files:
     if spark is not None:
         # Spark is needed only here, and a machine without it can still read local files.
-        from keraunos.ml.hadoop_files import HadoopFolder
+        from keraunos.launch.hadoop_files import HadoopFolder
 
         return HadoopFolder(spark, folder)
     scheme, separator, rest = folder.partition("://")

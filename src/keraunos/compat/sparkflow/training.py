@@ -15,7 +15,7 @@ from keraunos.compat.sparkflow.translate import Training, job_of
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch import spark as launch
-from keraunos.launch.follow import RuleMemory
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.learners.graph_archive import GraphArchive, Value
 from keraunos.learners.graph_source import graph_source
 from keraunos.ml.signature import Port

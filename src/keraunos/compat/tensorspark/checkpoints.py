@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from keraunos.errors import JobError
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 
 HDFS_DIR = "spark.hdfs.dir"
 TMP_DIR = "spark.tmp.dir"

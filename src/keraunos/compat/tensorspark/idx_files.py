@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import DataError, JobError
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from keraunos.compat.elephas.utils.model_utils import as_enum
 from keraunos.errors import JobError, ModelError
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.ml.persistence import Parts
 
 SUFFIXES = (".h5", ".hdf5")

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
 from keraunos.errors import JobError
-from keraunos.ml.hadoop_files import HadoopFolder
+from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.parameters import Layout, Vector
 
 _MODEL, _METHOD = "model", "optimMethod-TFParkTraining"

@@ -1,0 +1,94 @@
+"""One whole state of a training as plain data. Runs on the driver.
+
+What is in it is decided by whoever takes it; here it is numbers, names and arrays. What could not be stored is refused
+when it is made, by the thread that makes it, and not later by the one that writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.errors import CheckpointError
+
+_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NUMPY_KINDS = "biufcSUmM"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """One whole state of a training.
+
+    Attributes:
+        number: grows with every checkpoint of a directory, and names it there.
+        facts: plain data, as JSON has it; floats may be NaN or infinite. They are copied: a tuple becomes a list, a
+            numpy number a Python one.
+        arrays: groups of arrays by name, as "parameters", "rank-3", "slice-0". A group becomes a file. The arrays are
+            not copied: whoever hands over a checkpoint does not change them any more.
+    """
+
+    number: int
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, Sequence[npt.NDArray[Any]]]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 0:
+            raise CheckpointError(f"A checkpoint's number must be an integer from 0 up. Received: {self.number!r}.")
+        groups = {name: tuple(np.asarray(array) for array in group) for name, group in self.arrays.items()}
+        for name, group in groups.items():
+            if not _GROUP.fullmatch(name):
+                raise CheckpointError(
+                    "A checkpoint's groups become files, so their names are of letters, digits, '-', '_' and '.', and "
+                    f"begin with a letter or a digit. Received: {name!r}."
+                )
+            for array in group:
+                dtype_name(array.dtype)
+        object.__setattr__(self, "facts", plain(self.facts, "facts"))
+        object.__setattr__(self, "arrays", groups)
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """What a manifest calls a type, byte order included."""
+    # First those that numpy does not have itself: some call themselves numpy's kind of float.
+    if hasattr(ml_dtypes, dtype.name):
+        return dtype.name
+    if dtype.kind in _NUMPY_KINDS:
+        return dtype.str
+    raise CheckpointError(
+        "A checkpoint's arrays must hold numbers, booleans, dates, bytes or text, which are the same bytes in any "
+        f"process. Received: an array of dtype {dtype}."
+    )
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The type that `dtype_name` named."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def plain(value: Any, where: str) -> Any:
+    """A copy of the value in JSON's own types; `where` names it if it has other ones."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise CheckpointError(f"The keys of `{where}` must be text, as in JSON. Received: {key!r}.")
+        return {str(key): plain(each, f"{where}.{key}") for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each, f"{where}[{place}]") for place, each in enumerate(value)]
+    raise CheckpointError(
+        f"`{where}` must be plain data: numbers, text, booleans, None, lists or mappings of them. Received: "
+        f"{type(value).__name__}. Arrays go into `arrays`."
+    )

@@ -1,0 +1,296 @@
+"""A directory of checkpoints, of which the newest whole one survives a kill at any moment. Runs on the driver.
+
+    <folder>/job.json                               whose checkpoints these are
+    <folder>/checkpoint-000000000012/parameters.bin a group of arrays, one behind the other, as raw bytes
+    <folder>/checkpoint-000000000012/manifest.json  facts, types, shapes; size and checksum of every file; written last
+    <folder>/_writing-checkpoint-…                  one that is being written, or that was when the process died
+
+A checkpoint is written aside and committed by a rename. Where a file system cannot rename a folder at once (object
+stores copy file by file), a reader may find a part of one; its manifest or a file that the manifest names is missing
+then, so that it is seen as incomplete and the one before is used. What was written aside is still there then, which
+tells an interrupted commit from a checkpoint that lost something. One that is deleted loses its manifest first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from keraunos.checkpoints.checkpoint import Checkpoint, dtype_name, dtype_of, plain
+from keraunos.checkpoints.claim import differences
+from keraunos.checkpoints.folder import Folder
+from keraunos.checkpoints.sealed_json import DIGEST_BYTES, seal, unseal
+from keraunos.errors import CheckpointError, JobError
+
+logger = logging.getLogger(__name__)
+
+JOB_FILE = "job.json"
+MANIFEST_FILE = "manifest.json"
+
+_FORMAT = 1
+_COMMITTED = re.compile(r"checkpoint-(\d{12,})")
+_LEFTOVER = re.compile(r"_writing-(?:checkpoint-(\d{12,})|job)-[0-9a-f]{8}")
+_PIECE = 16 << 20
+
+
+class CheckpointStore:
+    """The checkpoints in a folder. One process writes there; any may read meanwhile.
+
+    Args:
+        folder: where they are; it is made when something is written first.
+        keep: how many of the newest stay. While one is written there is room needed for one more.
+    """
+
+    def __init__(self, folder: Folder, keep: int = 2) -> None:
+        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+            raise JobError(f"The number of checkpoints to keep must be an integer from 1 up. Received: {keep!r}.")
+        self._folder = folder
+        self._keep = keep
+        self._broken: set[int] = set()
+
+    @property
+    def path(self) -> str:
+        """Where the checkpoints are, for messages."""
+        return self._folder.path
+
+    def claim(self, identity: Mapping[str, Any], may_differ: Collection[str] = ()) -> None:
+        """Say whose checkpoints these are to be: the first time it is noted, later it must be the same job.
+
+        Entries named in `may_differ` are let through with any value; what was noted first stays. An entry that is a
+        mapping is compared entry by entry, each named as `outer.inner`.
+        """
+        asked = plain(identity, "identity")
+        try:
+            names = self._folder.names()
+            if JOB_FILE in names:
+                kept = self._noted_identity()
+            elif self._numbers_in(names):
+                raise JobError(
+                    f"The checkpoints in {self.path!r} have no {JOB_FILE!r}, so nobody can tell whose they are. Choose "
+                    "another checkpointDir, or remove this one."
+                )
+            else:
+                self._note(asked)
+                return
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpointDir {self.path!r} cannot be used. Expected a folder that can be made, read and "
+                f"written. Received: {error}. Choose another checkpointDir."
+            ) from error
+        differing = differences(kept, asked, may_differ)
+        if differing:
+            raise JobError(
+                f"The checkpoints in {self.path!r} are those of another job. Expected the same one. Received one that "
+                f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to begin anew."
+            )
+
+    def note(self, name: str, content: Mapping[str, Any]) -> None:
+        """Put a small JSON file beside the checkpoints, or in place of the one that is there."""
+        try:
+            self._folder.delete(name)
+            self._folder.write(name, [json.dumps(content, indent=1).encode()])
+        except OSError as error:
+            raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Store a checkpoint; it is whole in the directory when this returns, and not there when this raises.
+
+        One of the same number is replaced, and newer ones go: training went back to before them.
+        """
+        name = _name(checkpoint.number)
+        aside = f"_writing-{name}-{secrets.token_hex(4)}"
+        try:
+            self._remove_leftovers()
+            self._folder.make(aside)
+            groups = {group: self._write_group(aside, group, arrays) for group, arrays in checkpoint.arrays.items()}
+            manifest = {"format": _FORMAT, "number": checkpoint.number, "facts": checkpoint.facts, "groups": groups}
+            self._folder.write(f"{aside}/{MANIFEST_FILE}", [seal(manifest)])
+            self._remove([number for number in self.numbers() if number >= checkpoint.number])
+            self._folder.rename(aside, name)
+        except BaseException as error:
+            with suppress(OSError):
+                self._folder.delete(aside)  # a full disk needs the room
+            if isinstance(error, OSError):
+                raise CheckpointError(
+                    f"Checkpoint {checkpoint.number} could not be written into {self.path!r}. Received: {error}."
+                ) from error
+            raise
+        self._broken.discard(checkpoint.number)
+        self._prune()
+
+    def latest(self, before: int | None = None) -> Checkpoint | None:
+        """The newest whole checkpoint, with a number below `before` where that is given; `None` where there is none.
+
+        One that is not whole is skipped with a warning. If there are some and none is whole, a `CheckpointError` says
+        what is wrong with each; one whose commit was interrupted never was one. The arrays are writable and the
+        caller's own.
+        """
+        reasons: dict[int, str] = {}
+        # The directory is looked through again each time: a writer may have replaced what this reader had seen.
+        while untried := [
+            number for number in self.numbers() if number not in reasons and (before is None or number < before)
+        ]:
+            number = untried[-1]
+            try:
+                return self._read(number)
+            except (OSError, ValueError) as error:
+                reasons[number] = str(error)
+                self._broken.add(number)
+                logger.warning(
+                    "Checkpoint %d in %r is not whole and is skipped: %s.", number, self.path, reasons[number]
+                )
+        if reasons.keys() - self._interrupted():
+            found = "; ".join(f"checkpoint {number}: {reason}" for number, reason in reasons.items())
+            raise CheckpointError(
+                f"No checkpoint in {self.path!r} is whole. Expected at least one to continue from. Received: {found}. "
+                "Choose another checkpointDir, or remove this one, to train from the beginning."
+            )
+        return None
+
+    def numbers(self) -> list[int]:
+        """The numbers of the committed checkpoints, whole or not, the newest last."""
+        try:
+            return self._numbers_in(self._folder.names())
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpointDir {self.path!r} cannot be looked through. Received: {error}."
+            ) from error
+
+    def _numbers_in(self, names: Sequence[str]) -> list[int]:
+        return sorted(int(match[1]) for name in names if (match := _COMMITTED.fullmatch(name)))
+
+    def _interrupted(self) -> set[int]:
+        """The numbers of checkpoints that were not committed when whoever wrote them died."""
+        matches = (_LEFTOVER.fullmatch(name) for name in self._folder.names())
+        return {int(match[1]) for match in matches if match is not None and match[1] is not None}
+
+    def _note(self, identity: Mapping[str, Any]) -> None:
+        self._folder.make()
+        aside = f"_writing-job-{secrets.token_hex(4)}"
+        self._folder.write(aside, [seal({"format": _FORMAT, "identity": identity})])
+        self._folder.rename(aside, JOB_FILE)
+
+    def _noted_identity(self) -> dict[str, Any]:
+        try:
+            with self._folder.open(JOB_FILE) as file:
+                identity: dict[str, Any] = unseal(file.read())["identity"]
+        except ValueError as error:
+            raise CheckpointError(
+                f"{JOB_FILE!r} in {self.path!r} is not as it was written: {error}. Choose another checkpointDir, or "
+                "remove this one."
+            ) from error
+        return identity
+
+    def _write_group(self, aside: str, group: str, arrays: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+        def pieces() -> Iterator[memoryview]:
+            for array in arrays:
+                for piece in _pieces(np.ascontiguousarray(array)):
+                    digest.update(piece)
+                    yield piece
+
+        file = f"{group}.bin"
+        self._folder.write(f"{aside}/{file}", pieces())
+        return {
+            "file": file,
+            "size": sum(array.nbytes for array in arrays),
+            "blake2b": digest.hexdigest(),
+            "arrays": [[dtype_name(array.dtype), list(array.shape)] for array in arrays],
+        }
+
+    def _read(self, number: int) -> Checkpoint:
+        """A checkpoint; an `OSError` or a `ValueError` says why it is not whole."""
+        name = _name(number)
+        try:
+            with self._folder.open(f"{name}/{MANIFEST_FILE}") as file:
+                manifest = unseal(file.read())
+        except FileNotFoundError as error:
+            raise ValueError(f"it has no {MANIFEST_FILE!r}") from error
+        except ValueError as error:
+            raise ValueError(f"{MANIFEST_FILE!r} is not as it was written: {error}") from error
+        if manifest["format"] != _FORMAT:
+            raise ValueError(f"it is of format {manifest['format']!r}, and {_FORMAT} is the one that is read here")
+        if manifest["number"] != number:
+            raise ValueError(f"its manifest is that of checkpoint {manifest['number']}")
+        groups = {group: self._read_group(name, described) for group, described in manifest["groups"].items()}
+        return Checkpoint(number, manifest["facts"], groups)
+
+    def _read_group(self, name: str, described: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
+        file_name, size = described["file"], described["size"]
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        arrays: list[npt.NDArray[Any]] = []
+        try:
+            with self._folder.open(f"{name}/{file_name}") as file:
+                found = file.seek(0, 2)
+                file.seek(0)
+                if found != size:
+                    raise ValueError(f"{file_name!r} has {found} bytes instead of {size}")
+                for dtype, shape in described["arrays"]:
+                    array = np.empty(shape, dtype_of(dtype))
+                    for piece in _pieces(array):
+                        _fill(file, piece)
+                        digest.update(piece)
+                    arrays.append(array)
+        except FileNotFoundError as error:
+            raise ValueError(f"it has no {file_name!r}") from error
+        if digest.hexdigest() != described["blake2b"]:
+            raise ValueError(f"{file_name!r} does not agree with its checksum")
+        return arrays
+
+    def _remove(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._folder.delete(f"{_name(number)}/{MANIFEST_FILE}")
+            self._folder.delete(_name(number))
+            self._broken.discard(number)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what interrupted writes have left: first what is in the place of a checkpoint, then what tells so."""
+        for number in self._interrupted() & set(self.numbers()):
+            try:
+                self._read(number)
+            except (OSError, ValueError):
+                self._remove([number])
+        for name in self._folder.names():
+            if _LEFTOVER.fullmatch(name):
+                logger.info("%r in %r is what an interrupted write has left; it is removed.", name, self.path)
+                self._folder.delete(name)
+
+    def _prune(self) -> None:
+        """Keep the newest; those that were found broken do not count, and go."""
+        try:
+            numbers = self.numbers()
+            kept = [number for number in numbers if number not in self._broken][-self._keep :]
+            self._remove([number for number in numbers if number not in kept])
+        except (OSError, CheckpointError) as error:
+            # The new one is committed; what is too much now is tried again after the next.
+            logger.warning("An older checkpoint in %r could not be removed: %s.", self.path, error)
+
+
+def _name(number: int) -> str:
+    return f"checkpoint-{number:012d}"
+
+
+def _pieces(array: npt.NDArray[Any]) -> Iterator[memoryview]:
+    """The memory of a contiguous array, a piece at a time: what was hashed is still in the cache when it is written."""
+    if array.nbytes:
+        view = array.reshape(-1).view(np.uint8).data
+        for start in range(0, len(view), _PIECE):
+            yield view[start : start + _PIECE]
+
+
+def _fill(file: BinaryIO, view: memoryview) -> None:
+    while view:
+        count = file.readinto(view)  # type: ignore[attr-defined]  # every binary file has it, BinaryIO does not say so
+        if not count:
+            raise ValueError("a file ended while it was read")
+        view = view[count:]

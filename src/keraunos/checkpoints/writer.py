@@ -1,0 +1,138 @@
+"""A thread that writes checkpoints, so that training does not wait for the disk. Runs on the driver."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+from types import TracebackType
+from typing import Self
+
+from keraunos.checkpoints.checkpoint import Checkpoint
+from keraunos.checkpoints.store import CheckpointStore
+from keraunos.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
+
+_FULL = "Free some space there, or choose another checkpointDir: it must hold one checkpoint more than are kept."
+_FORBIDDEN = "Let the user that the driver runs as write there, or choose another checkpointDir."
+_GONE = "See whether the file system is mounted and can be reached."
+_UNKNOWN = "See whether the file system works, or choose another checkpointDir."
+_ADVICE = {
+    errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _FULL,
+    errno.EACCES: _FORBIDDEN, errno.EPERM: _FORBIDDEN, errno.EROFS: _FORBIDDEN,
+    errno.ENOENT: _GONE, errno.ENOTDIR: _GONE, errno.EIO: _GONE, errno.ESTALE: _GONE, errno.ENODEV: _GONE,
+    errno.ENXIO: _GONE, errno.ENOTCONN: _GONE, errno.ECONNREFUSED: _GONE, errno.ECONNRESET: _GONE,
+    errno.ETIMEDOUT: _GONE, errno.EHOSTUNREACH: _GONE,
+}  # fmt: skip
+
+
+class CheckpointWriter:
+    """Writes what is submitted, one after the other, in a thread of its own; a context manager owns the thread.
+
+    A checkpoint that cannot be written ends no training: it is counted, and a warning says what to do, once for every
+    kind of trouble.
+
+    Attributes:
+        written: how many checkpoints are in the store.
+        failures: how many could not be written.
+        last_error: why the last of those could not.
+
+    Args:
+        store: where to.
+        leave_seconds: how long leaving the context waits for what was submitted.
+    """
+
+    def __init__(self, store: CheckpointStore, *, leave_seconds: float = 120.0) -> None:
+        self.written = 0
+        self.failures = 0
+        self.last_error: Exception | None = None
+        self._store = store
+        self._leave_seconds = leave_seconds
+        self._changed = threading.Condition()
+        self._waiting: Checkpoint | None = None
+        self._writing = False
+        self._closing = False
+        self._told: set[str] = set()
+        self._thread = threading.Thread(target=self._run, name="keraunos-checkpoints", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(self._leave_seconds)
+        if self._thread.is_alive():
+            logger.warning(
+                "The last checkpoint was not written into %r within %.0f s and is given up; those before are there. %s",
+                self._store.path, self._leave_seconds, _GONE,
+            )  # fmt: skip
+        if self.failures:
+            logger.warning(
+                "%d of %d checkpoints could not be written into %r; the last reason: %s",
+                self.failures, self.failures + self.written, self._store.path, self.last_error,
+            )  # fmt: skip
+
+    def submit(self, checkpoint: Checkpoint) -> None:
+        """Have a checkpoint written soon. It replaces one that still waits, and never waits itself.
+
+        Its arrays must not change any more.
+        """
+        with self._changed:
+            if self._closing or not self._thread.is_alive():
+                raise CheckpointError(
+                    f"Checkpoint {checkpoint.number} came when nobody writes. A writer takes them in its `with` block."
+                )
+            replaced, self._waiting = self._waiting, checkpoint
+            self._changed.notify_all()
+        if replaced is not None:
+            logger.info(
+                "Checkpoint %d is left out: checkpoint %d came while another was being written.",
+                replaced.number, checkpoint.number,
+            )  # fmt: skip
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until nothing waits or is being written; whether that came within `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._waiting is None and not self._writing, timeout)
+
+    def _run(self) -> None:
+        while (checkpoint := self._next()) is not None:
+            try:
+                self._store.write(checkpoint)
+            except Exception as error:  # noqa: BLE001 - whatever it is, training goes on and is told
+                self._failed(checkpoint, error)
+            else:
+                logger.debug("checkpoint %d is in %r", checkpoint.number, self._store.path)
+                self.written += 1
+            del checkpoint  # its arrays are not held until the next one comes
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+
+    def _next(self) -> Checkpoint | None:
+        """The next one to write; `None` when there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting is not None or self._closing)
+            checkpoint, self._waiting = self._waiting, None
+            self._writing = checkpoint is not None
+            return checkpoint
+
+    def _failed(self, checkpoint: Checkpoint, error: Exception) -> None:
+        self.failures += 1
+        self.last_error = error
+        ours = isinstance(error, CheckpointError)
+        cause = error.__cause__ if ours else error
+        advice = _ADVICE.get(cause.errno or 0, _UNKNOWN) if isinstance(cause, OSError) else _UNKNOWN
+        text = f"{error}" if ours else f"Checkpoint {checkpoint.number} could not be written. Received: {error!r}."
+        told = advice in self._told
+        self._told.add(advice)
+        logger.log(
+            logging.DEBUG if told else logging.WARNING,
+            "%s Training goes on without it. %s", text, advice,
+        )  # fmt: skip

@@ -1,0 +1,143 @@
+"""Where checkpoints are stored: a local folder, or any path that Hadoop knows. Runs on the driver.
+
+Only the driver writes and reads checkpoints, so a local path is the driver's own. A driver that is started again on
+another machine finds them only on a file system that both have.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from keraunos.checkpoints.folder import Folder, LocalFolder, write_file
+from keraunos.errors import JobError
+from keraunos.launch.hadoop_files import HadoopFolder
+
+_JVM_GONE = "Spark's JVM does not answer"
+
+# What a Java exception is called, or says, and what the same trouble is on a local disk. The first that fits.
+_ERRORS = (
+    ("FileNotFound", errno.ENOENT),
+    ("AccessControl", errno.EACCES),
+    ("AccessDenied", errno.EACCES),
+    ("Permission denied", errno.EACCES),
+    ("QuotaExceeded", errno.EDQUOT),
+    ("No space left", errno.ENOSPC),
+    (_JVM_GONE, errno.ENOTCONN),
+    ("Connect", errno.ENOTCONN),
+    ("UnknownHost", errno.ENOTCONN),
+    ("SafeMode", errno.EROFS),
+)
+
+
+def folder_of(spark: SparkSession | SparkContext, path: str) -> Folder:
+    """The folder for checkpoints at a path: of plain files where it is on the driver's own disk, else Hadoop's."""
+    if not isinstance(path, str) or not path:
+        raise JobError(f"`checkpointDir` must be a path of a folder. Received: {path!r}.")
+    try:
+        local = HadoopFolder(spark, path).local_path
+    except (Py4JError, PySparkException) as error:
+        raise JobError(
+            "`checkpointDir` must be a path that Hadoop knows, such as '/checkpoints', 'hdfs://host/checkpoints' or "
+            f"'s3a://bucket/checkpoints'. Received: {path!r} ({_said(error)}). Give Spark the file system's jars, or "
+            "choose another path."
+        ) from error
+    return HadoopCheckpoints(spark, path) if local is None else LocalFolder(local)
+
+
+class HadoopCheckpoints:
+    """A folder on any file system that Hadoop knows.
+
+    Files go through a temporary folder of the driver, from where the JVM copies them: no large data crosses from Python
+    to Java. HDFS renames a folder at once. Object stores such as `s3a://` copy file by file: a driver that is killed in
+    between leaves a checkpoint without its manifest or a file that the manifest names, which readers skip.
+
+    Any thread may use it; a call does not return before the JVM has done the work.
+    """
+
+    def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
+        with _as_os_errors(path):
+            self._folder = HadoopFolder(spark, path)
+            self._path = self._folder.uri
+
+    @property
+    def path(self) -> str:
+        """Where it is, for messages."""
+        return self._path
+
+    def make(self, name: str = "") -> None:
+        """Make a sub-folder, or the folder itself."""
+        with _as_os_errors(self._path, name):
+            self._folder.make(name)
+
+    def write(self, name: str, buffers: Iterable[memoryview | bytes]) -> None:
+        """Write a new file."""
+        with _local_file() as local:
+            write_file(local, buffers)
+            with _as_os_errors(self._path, name):
+                self._folder.copy_in(local, name)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        """A file to read, as a local copy."""
+        with _local_file() as local:
+            with _as_os_errors(self._path, name):
+                self._folder.copy_out(name, local)
+            with local.open("rb") as file:
+                yield file
+
+    def names(self) -> list[str]:
+        """What lies directly in the folder."""
+        try:
+            with _as_os_errors(self._path):
+                return self._folder.names()
+        except FileNotFoundError:
+            return []
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file or sub-folder its new name."""
+        with _as_os_errors(self._path, name):
+            self._folder.rename(name, new)
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a sub-folder with all that is in it."""
+        with _as_os_errors(self._path, name):
+            self._folder.delete(name)
+
+
+@contextmanager
+def _local_file() -> Iterator[Path]:
+    """The path of a file that does not exist yet, and does not any more afterwards."""
+    with tempfile.TemporaryDirectory(prefix="keraunos-checkpoint-") as folder:
+        yield Path(folder, "file")
+
+
+@contextmanager
+def _as_os_errors(path: str, name: str = "") -> Iterator[None]:
+    """Raise what Java raised as Python would."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        said = _said(error)
+        number = next((number for part, number in _ERRORS if part in said), errno.EIO)
+        raise OSError(number, said, f"{path}/{name}" if name else path) from error
+
+
+def _said(error: Exception) -> str:
+    """What a Java exception says, in one line, without Java's stack."""
+    if isinstance(error, Py4JNetworkError):
+        return _JVM_GONE
+    try:
+        text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    except Py4JNetworkError:  # it ended in between
+        return _JVM_GONE
+    return text.strip().partition("\n")[0] or type(error).__name__

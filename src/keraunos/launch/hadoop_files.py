@@ -1,0 +1,128 @@
+"""Files on any file system that Hadoop knows, by Hadoop's own FileSystem. Runs on the driver."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+_CHUNK = 4 << 20
+
+
+class HadoopFolder:
+    """A folder under any Hadoop path: `hdfs://`, `s3a://`, `viewfs://`, `file:/` or a plain local one.
+
+    Any thread may use it: each has its own connection to the JVM, which ends with it, and Hadoop's file systems are
+    shared by threads.
+    """
+
+    def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
+        driver: Any = spark
+        self._path_class = driver._jvm.org.apache.hadoop.fs.Path
+        path_given = self._path_class(path)
+        self._system = path_given.getFileSystem(_hadoop_configuration(driver))
+        self._path = self._system.makeQualified(path_given)
+
+    @property
+    def uri(self) -> str:
+        """The folder's whole address, with its scheme."""
+        return str(self._path.toString())
+
+    @property
+    def local_path(self) -> str | None:
+        """The folder's path where it is one of this machine's own files, and `None` elsewhere."""
+        address = self._path.toUri()
+        return str(address.getPath()) if address.getScheme() == "file" else None
+
+    def exists(self) -> bool:
+        """Whether there is something at the path."""
+        return bool(self._system.exists(self._path))
+
+    def has(self, name: str) -> bool:
+        """Whether the folder holds a file of this name."""
+        return bool(self._system.exists(self._file(name)))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a new file."""
+        stream = self._system.create(self._file(name), False)  # noqa: FBT003 - Hadoop's own signature: overwrite
+        try:
+            for start in range(0, len(content), _CHUNK):
+                stream.write(bytearray(content[start : start + _CHUNK]))
+        finally:
+            stream.close()
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file, or another content for it; readers see all of it or none."""
+        self._system.delete(self._file(f"_{name}.new"), False)  # noqa: FBT003 - Hadoop's own signature: recursive
+        self.write(f"_{name}.new", content)
+        self._system.delete(self._file(name), False)  # noqa: FBT003 - Hadoop's own signature: recursive
+        if not self._system.rename(self._file(f"_{name}.new"), self._file(name)):
+            raise OSError(f"{name!r} could not be put in its place in {self._path.toString()!r}.")
+
+    def read(self, name: str) -> bytes:
+        """The whole content of a file."""
+        stream = self._system.open(self._file(name))
+        try:
+            chunks = []
+            while chunk := stream.readNBytes(_CHUNK):
+                chunks.append(bytes(chunk))
+            return b"".join(chunks)
+        finally:
+            stream.close()
+
+    def head(self, name: str, length: int) -> bytes:
+        """The first bytes of a file, or all of a shorter one."""
+        stream = self._system.open(self._file(name))
+        try:
+            return bytes(stream.readNBytes(length))
+        finally:
+            stream.close()
+
+    def names(self) -> list[str]:
+        """What lies directly in the folder."""
+        return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
+
+    def make(self, name: str = "") -> None:
+        """Make a sub-folder, or the folder itself, with what is missing above it."""
+        if not self._system.mkdirs(self._file(name)):
+            raise OSError(f"{name!r} could not be made in {self.uri!r}.")
+
+    def copy_in(self, local: os.PathLike[str], name: str) -> None:
+        """Copy a file of this machine to a new one here. The JVM does it: none of it comes through Python."""
+        # Hadoop's own signature: delete the source, overwrite.
+        self._system.copyFromLocalFile(False, False, self._path_class(_address(local)), self._file(name))  # noqa: FBT003
+
+    def copy_out(self, name: str, local: os.PathLike[str]) -> None:
+        """Copy a file to a new one of this machine, by the JVM."""
+        # Hadoop's own signature: delete the source; write plainly, without a file of checksums beside it.
+        self._system.copyToLocalFile(False, self._file(name), self._path_class(_address(local)), True)  # noqa: FBT003
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file or sub-folder a new name, which nothing may have."""
+        # Hadoop would move a folder into one of that name.
+        if self._system.exists(self._file(new)):
+            raise FileExistsError(f"{new!r} exists in {self.uri!r}.")
+        if not self._system.rename(self._file(name), self._file(new)):
+            raise OSError(f"{name!r} could not be renamed to {new!r} in {self.uri!r}.")
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a sub-folder with all that is in it, if there is one."""
+        file = self._file(name)
+        if not self._system.delete(file, True) and self._system.exists(file):  # noqa: FBT003 - Hadoop's: recursive
+            raise OSError(f"{name!r} could not be deleted in {self.uri!r}.")
+
+    def _file(self, name: str) -> Any:
+        return self._path_class(self._path, name) if name else self._path
+
+
+def _hadoop_configuration(driver: Any) -> Any:
+    """A session's own settings are on top of those of its context."""
+    session = getattr(driver, "_jsparkSession", None)
+    return driver._jsc.hadoopConfiguration() if session is None else session.sessionState().newHadoopConf()
+
+
+def _address(local: os.PathLike[str]) -> str:
+    """A plain path as Hadoop reads it wherever its default file system is; unlike in a URI nothing is escaped."""
+    return f"file://{os.path.abspath(local)}"  # noqa: PTH100 - it need not be a Path

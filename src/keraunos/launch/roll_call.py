@@ -1,0 +1,164 @@
+"""Looking after the members of a fit: who is away, who is slow, whether anything moves. Runs on the driver.
+
+The thread that follows the fit calls `look` again and again. What there is to say is logged; a worker that has been
+away for longer than the job's patience ends the fit, or is left out of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from keraunos.errors import WorkerError
+from keraunos.exchange.coordinator_state import FIRST_SERVER, Event
+from keraunos.exchange.pulse import Tally
+from keraunos.exchange.server import Server
+from keraunos.exchange.wire import Kind
+from keraunos.job.training_job import TrainingJob
+from keraunos.launch.attendance import Attendance, Change, Turn
+from keraunos.launch.rank_table import LostRows, RankTable, report_of, stragglers
+from keraunos.launch.watchdog import Watchdog
+
+logger = logging.getLogger(__name__)
+
+# How long members are given to say where their threads are.
+_STACKS_SECONDS = 10.0
+
+
+class RollCall:
+    """One fit's members, watched.
+
+    Attributes:
+        lost_rows: what is missing since a worker was left out.
+        returns: how often each rank came back.
+    """
+
+    def __init__(self, job: TrainingJob, server: Server, clock: Callable[[], float] = time.monotonic) -> None:
+        self._job = job
+        self._server = server
+        self._clock = clock
+        self._attendance = Attendance(job.worker_patience)
+        self._watchdog = Watchdog(job.stall_report_after)
+        self._told_slow: set[int] = set()
+        self._asked: dict[int, str] = {}
+        self._ask_until: float | None = None
+        self.lost_rows: list[LostRows] = []
+        self.returns: Counter[int] = Counter()
+
+    def look(self, expected: Iterable[int], others: Callable[[int], bool], abandon: Callable[[int], None]) -> None:
+        """Look after those who are expected to be there.
+
+        `others(rank)` says whether somebody is left to train without a rank; `abandon(rank)` is told that nobody waits
+        for it any more. The one that was left out is also an event, REMOVE, which whoever counts ranks handles.
+        """
+        expected = set(expected)
+        for change in self._attendance.look(self._clock(), self._server.signs, expected):
+            if change.turn is Turn.LOST:
+                self._lose(change, others=others(change.rank), abandon=abandon)
+            else:
+                self._tell(change)
+        tallies = {rank: self._server.tally(rank) or Tally() for rank in sorted(expected)}
+        self._name_the_slow({rank: each for rank, each in tallies.items() if rank < FIRST_SERVER})
+        place = tuple((rank, each.round, each.rows, each.steps) for rank, each in tallies.items())
+        waiting = any(each.waiting_for for each in tallies.values())
+        if self._watchdog.look(self._clock(), place, waiting=waiting):
+            self._ask_for_stacks(tallies)
+        if self._ask_until is not None and self._clock() > self._ask_until:
+            self._tell_stacks()
+
+    def hear_stacks(self, event: Event) -> None:
+        """A member said where its threads are."""
+        self._asked[event.rank] = "\n".join(
+            [f"{self._name(event.rank)}, {_doing(event.body)}:", *(str(each).rstrip() for each in event.body["stacks"])]
+        )
+        if self._ask_until is not None and all(self._asked.values()):
+            self._tell_stacks()
+
+    def table(self, rows: Callable[[int], int]) -> RankTable:
+        """What each rank did; `rows` gives the rows it has read."""
+        ranks = [rank for rank in sorted(self._server.state.members) if rank < FIRST_SERVER]
+        return RankTable(
+            [
+                report_of(rank, self._host(rank), self._server.tally(rank), rows(rank), self.returns[rank])
+                for rank in ranks
+            ]
+        )
+
+    def _tell(self, change: Change) -> None:
+        name = self._name(change.rank)
+        if change.turn is Turn.BACK:
+            logger.warning("%s is back after %.0f s.", name, change.seconds)
+            return
+        logger.warning(
+            "%s has given no sign of life for %.0f s. It is waited for up to %.0f s (workerPatience).",
+            name, change.seconds, self._job.worker_patience,
+        )  # fmt: skip
+
+    def _lose(self, change: Change, *, others: bool, abandon: Callable[[int], None]) -> None:
+        rank, hosts = change.rank, change.rank >= FIRST_SERVER or self._job.servers == "workers"
+        if self._job.on_worker_lost == "stop" or hosts or not others:
+            raise WorkerError(self._why(change, hosts=hosts, others=others), rank=rank, host=self._host(rank))
+        self._server.leave_out(rank)
+        abandon(rank)
+        self._server.events.put(Event(Kind.REMOVE, rank, {"seconds": change.seconds}))
+
+    def _why(self, change: Change, *, hosts: bool, others: bool) -> str:
+        tally = self._server.tally(change.rank)
+        last = f" It was last seen {_doing(tally.to_json())}." if tally is not None else ""
+        if hosts:
+            advice = "It held a part of the parameters, without which nobody can go on: use servers='driver'."
+        elif not others:
+            advice = "It was the last one that trained."
+        else:
+            advice = "onWorkerLost='continue' goes on without it and its rows."
+        return (
+            f"nothing was heard from it for {change.seconds:.0f} s, as long as workerPatience allows. Expected: "
+            f"a sign every 2 s.{last} Look for a lost executor, a process that was killed for its memory or "
+            f"stopped, or a network that is cut, on that host and in the executor's log. {advice}"
+        )
+
+    def _name_the_slow(self, tallies: dict[int, Tally]) -> None:
+        for each in stragglers(tallies):
+            if each.rank not in self._told_slow:
+                self._told_slow.add(each.rank)
+                costs = "the others have waited for it" if self._job.exchange.waits else "it has fallen behind"
+                logger.warning(
+                    "%s is slow: %.3g s a step, where the median is %.3g s; %s for about %.0f s so far. Look for other "
+                    "load, fewer cores or a slower device on that host.",
+                    self._name(each.rank), each.seconds, each.median, costs, each.cost,
+                )  # fmt: skip
+
+    def _ask_for_stacks(self, tallies: dict[int, Tally]) -> None:
+        missing = ", ".join(map(str, self._server.missing))
+        logger.warning(
+            "Nothing has moved for %.0f s (stallReportAfter)%s. The workers are asked where they are.\n%s",
+            self._watchdog.still, f"; the driver's slice waits for rank(s) {missing}" if missing else "",
+            "\n".join(f"  {self._name(rank)}: {_doing(each.to_json())}" for rank, each in tallies.items()),
+        )  # fmt: skip
+        self._asked = dict.fromkeys(tallies, "")
+        self._ask_until = self._clock() + _STACKS_SECONDS
+        self._server.probe()
+
+    def _tell_stacks(self) -> None:
+        self._ask_until = None
+        told = [text or f"{self._name(rank)} does not answer." for rank, text in sorted(self._asked.items())]
+        logger.warning("Where the workers are:\n%s", "\n\n".join(told))
+
+    def _name(self, rank: int) -> str:
+        what = f"The server of slice {rank - FIRST_SERVER}" if rank >= FIRST_SERVER else f"Worker {rank}"
+        return f"{what} on {self._host(rank)}"
+
+    def _host(self, rank: int) -> str:
+        member = self._server.state.members.get(rank)
+        return "an unknown host" if member is None else member.host
+
+
+def _doing(tally: Any) -> str:
+    waiting = f", waiting for {tally['waiting_for']}" if tally["waiting_for"] else ""
+    return (
+        f"in round {tally['round']} after {tally['rows']} rows{waiting} (sent last: {tally['sent'] or 'nothing'}, "
+        f"received last: {tally['received'] or 'nothing'})"
+    )

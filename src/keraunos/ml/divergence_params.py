@@ -1,0 +1,32 @@
+"""The Param that says what happens when training meets numbers that are not finite. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from keraunos.job.training_job import DIVERGENCES
+from keraunos.ml import conversion
+from keraunos.ml.params import Settings, param
+
+
+class HasDivergence(Settings):
+    """Infinite or NaN losses, gradients, updates and weights."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"onDivergence": "stop"}
+
+    onDivergence = param(
+        "onDivergence",
+        "What a fit does when a loss, or what a worker is about to share, is infinite or NaN: 'stop' (it ends with the "
+        "last good parameters, a warning, and the reason in `history.ended`), 'skip' (that worker's round is left out "
+        "and counted in `history.skipped_rows`) or 'ignore' (nothing is checked, as in plain Keras).",
+        conversion.choice("onDivergence", DIVERGENCES),
+    )
+
+    def getOnDivergence(self) -> str:
+        """What a fit does when numbers are not finite."""
+        return str(self._get("onDivergence"))
+
+    def setOnDivergence(self, value: str) -> Self:
+        """Set what a fit does when numbers are not finite."""
+        return self.setParams(onDivergence=value)

@@ -1,0 +1,173 @@
+"""A training that is saved as it goes and goes on where it was saved: the same bits, nothing lost, nothing twice."""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from keraunos.errors import DataError, JobError
+from keraunos.job.saving import Checkpoints, SaveEvery
+from keraunos.launch import local
+from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.hooks import Hooks, Lap
+from keraunos.learners.registry import load_home
+from tests.launch.saved_fit import EPOCHS, LONG, ROWS, job, rows
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    pass
+
+
+class Interrupt(Hooks):
+    """Ends the driver's part when an epoch has ended, as losing the driver would."""
+
+    def __init__(self, epoch):
+        self._epoch = epoch
+
+    def end_lap(self, lap):
+        if lap.epoch == self._epoch:
+            raise Interrupted
+        return False
+
+
+def interrupted(folder, every, epoch=2, **asked):
+    checkpoints = Checkpoints(str(folder), SaveEvery.of(every))
+    with pytest.raises(Interrupted):
+        local.fit(job(**asked), rows(), checkpoints=checkpoints, hooks=[Interrupt(epoch)], verbose=0)
+    return checkpoints
+
+
+def all_rows(epochs=EPOCHS):
+    return {rank: epochs * count for rank, count in enumerate(ROWS)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "every"),
+    [
+        ({"exchange": "allreduce"}, "3 rounds"),
+        ({"exchange": "averaging", "servers": 1}, "epoch"),
+        ({"exchange": "allreduce", "servers": "workers"}, "0.1 seconds"),
+    ],
+    ids=["rounds", "epochs-servers", "seconds-workers"],
+)
+def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, asked, every):
+    whole = local.fit(job(**asked), rows(), verbose=0)
+    checkpoints = interrupted(tmp_path, every, **asked)
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert [name.split("-")[0] for name in names] == ["checkpoint", "checkpoint", "job.json", "program.json"]
+    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, verbose=0)
+    np.testing.assert_array_equal(resumed.parameters, whole.parameters)
+    np.testing.assert_allclose(resumed.history["loss"], whole.history["loss"], rtol=1e-6)
+    assert resumed.contributed == whole.contributed == all_rows()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"exchange": "elastic", "servers": 1}, {"exchange": "bounded", "servers": "workers"}],
+    ids=lambda asked: asked["exchange"],
+)
+def test_an_asynchronous_training_applies_every_row_once(tmp_path, asked):
+    checkpoints = interrupted(tmp_path, "epoch", **asked)
+    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, verbose=0)
+    assert resumed.contributed == all_rows()
+    assert len(resumed.history["loss"]) == EPOCHS
+    assert np.isfinite(resumed.parameters).all()
+
+
+def test_a_driver_that_is_killed_goes_on_to_the_same_bits(tmp_path):
+    chance = random.Random(5)
+    program = [sys.executable, "-m", "tests.launch.saved_fit"]
+    folder = tmp_path / "killed"
+    for _ in range(2):
+        before, laps = set(folder.glob("checkpoint-*")), chance.randrange(1, 9)
+        with subprocess.Popen([*program, str(folder)], stdout=subprocess.PIPE, text=True) as driver:
+            told = itertools.takewhile(lambda line: line.startswith("lap"), driver.stdout)
+            next(lap for lap, _ in enumerate(told) if lap >= laps and set(folder.glob("checkpoint-*")) - before)
+            os.kill(driver.pid, signal.SIGKILL)
+    resumed = subprocess.run([*program, str(folder)], capture_output=True, text=True, check=True)
+    *laps, contributed = resumed.stdout.splitlines()
+    assert 0 < len(laps) < LONG
+    assert contributed == f"contributed {sorted(all_rows(LONG).items())}"
+    whole = local.fit(job(epochs=LONG), rows(), verbose=0)
+    np.testing.assert_array_equal(np.load(f"{folder}.npy"), whole.parameters)
+
+
+def test_a_training_may_go_on_for_longer_and_a_finished_one_gives_the_same_again(tmp_path):
+    checkpoints = Checkpoints(str(tmp_path))
+    local.fit(job(epochs=2), rows(), checkpoints=checkpoints, verbose=0)
+    longer = local.fit(job(), rows(), checkpoints=checkpoints, verbose=0)
+    again = local.fit(job(), rows(), checkpoints=checkpoints, verbose=0)
+    np.testing.assert_array_equal(longer.parameters, local.fit(job(), rows(), verbose=0).parameters)
+    np.testing.assert_array_equal(again.parameters, longer.parameters)
+    assert again.history == longer.history
+    assert again.contributed == all_rows()
+
+
+def test_what_is_not_the_same_training_is_refused(tmp_path):
+    checkpoints = interrupted(tmp_path, "epoch", epoch=1)
+    with pytest.raises(JobError, match="batch_size"):
+        local.fit(job(batch_size=5), rows(), checkpoints=checkpoints, verbose=0)
+    with pytest.raises(DataError, match="not those that the training was saved with"):
+        local.fit(job(), rows(seed=1), checkpoints=checkpoints, verbose=0)
+
+
+def test_a_part_of_the_parameters_that_is_lost_comes_back_from_where_it_was_saved(tmp_path, monkeypatch):
+    made = []
+
+    class Processes(local.WorkerProcesses):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    class KillOnce(Hooks):
+        def __init__(self):
+            self.done = False
+
+        def end_lap(self, lap):
+            if lap.epoch == 2 and not self.done:
+                self.done = True
+                os.kill(made[-1]._processes[1].pid, signal.SIGKILL)
+            return False
+
+    asked = {"exchange": "averaging", "servers": "workers", "every": 3}
+    whole = local.fit(job(**asked), rows(), verbose=0)
+    monkeypatch.setattr(local, "WorkerProcesses", Processes)
+    checkpoints = Checkpoints(str(tmp_path))
+    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, hooks=[KillOnce()], verbose=0, max_failures=2)
+    np.testing.assert_array_equal(resumed.parameters, whole.parameters)
+    assert resumed.contributed == all_rows()
+    assert len(made) == 2
+
+
+def test_callbacks_remember(tmp_path):
+    def begun(*, goes_on):
+        home = load_home(job().model)
+        stopping = keras.callbacks.EarlyStopping("loss", patience=3, restore_best_weights=True, start_from_epoch=0)
+        hooks = KerasCallbacks([stopping], epochs=9, goes_on=goes_on)
+        hooks.begin(home)
+        return home, stopping, hooks
+
+    def lap(home, epoch, loss):
+        logs = {"loss": loss}
+        return Lap(epoch, epoch, ends_epoch=True, logs=logs, epoch_logs=logs, parameters=home.read)
+
+    home, stopping, hooks = begun(goes_on=False)
+    best = home.read()
+    losses = [3.0, 2.0, 2.5, 2.6]
+    for epoch, loss in enumerate(losses):
+        assert not hooks.end_lap(lap(home, epoch, loss))
+        home.write(home.read() + 1)
+    facts, arrays = hooks.keep()
+
+    other, resumed, more = begun(goes_on=True)
+    more.go_on_from(facts, arrays, len(losses))
+    assert (resumed.wait, resumed.best, resumed.best_epoch) == (stopping.wait, 2.0, 1) == (2, 2.0, 1)
+    assert more.end_lap(lap(other, 4, 2.7))
+    more.end()
+    np.testing.assert_array_equal(other.read(), best + 1)
