@@ -38,10 +38,15 @@ _RUNS_A_DRIVER = 6
 _DISK_BYTES = 8 << 20
 
 
-class Runs:
-    """A cluster and a driver for many runs, started again where a run has hurt them."""
+class OutOfTime(Exception):  # noqa: N818 - no error
+    """The time for all runs was over before one of them ended."""
 
-    def __init__(self, folder: Path, hosts: Hosts) -> None:
+
+class Runs:
+    """A cluster and a driver for many runs, started again where a run has hurt them; all end by `deadline`."""
+
+    def __init__(self, folder: Path, hosts: Hosts, deadline: float) -> None:
+        self.deadline = deadline
         self._folder = folder
         self._hosts = hosts
         self._stack = ExitStack()
@@ -59,7 +64,7 @@ class Runs:
         self._stack.close()
 
     def run(self, scenario: Scenario) -> Record:
-        """Run one scenario and judge it."""
+        """Run one scenario and judge it; raises OutOfTime where it would have to be given up for that."""
         record = Record(scenario)
         undisturbed = self._baseline(scenario.plan, shuffled=scenario.shuffled)
         cluster, driver = self._ready()
@@ -93,12 +98,21 @@ class Runs:
             _, driver = self._ready()
             name = f"undisturbed-{plan}-{'shuffled' if shuffled else 'direct'}"
             driver.fit(FitSpec(name, shuffled=shuffled, params=params_of(plan), slots=_SLOTS))
-            event = driver.wait_for(*ENDS, fit=name, patience=RUN_SECONDS)
+            event = self._undisturbed_end(driver, name)
             if event["event"] != FINISHED:
                 raise RuntimeError(f"The undisturbed fit of {plan} did not finish: {event}")
             logger.info("%s: %.1f s, accuracy %.3f", name, event["seconds"], event["accuracy"])
             self._undisturbed[key] = event
         return self._undisturbed[key]
+
+    def _undisturbed_end(self, driver: Driver, name: str) -> dict[str, Any]:
+        left = self.deadline - time.monotonic()
+        try:
+            return driver.wait_for(*ENDS, fit=name, patience=min(RUN_SECONDS, left))
+        except TimeoutError:
+            if left < RUN_SECONDS:
+                raise OutOfTime from None
+            raise
 
     def _ready(self) -> tuple[StandaloneCluster, Driver]:
         if self._cluster is None:
@@ -166,14 +180,16 @@ class _Disturbed:
         self._record = record
         self._disk = disk
         self._strikes: list[Strike | None] = []
+        self._begin: float | None = None
 
     def follow(self, cluster: StandaloneCluster, driver: Driver) -> dict[str, Any] | None:
         """Fit and disturb until there is an end, which is told; or none in time."""
         driver.fit(self._spec)
         pending = list(self._scenario.faults)
         nobody = threading.Event()
+        left = self._runs.deadline - time.monotonic()
         try:
-            for _ in processes.ticks(RUN_SECONDS, pause=0.02):
+            for _ in processes.ticks(min(RUN_SECONDS, left), pause=0.02):
                 for strike in self._strikes:
                     if strike is not None and strike.is_open and time.monotonic() >= strike.lasts_until:
                         strike.undo()
@@ -183,9 +199,13 @@ class _Disturbed:
                 if not driver.process.lives:
                     self._record.message = f"The driver ended by itself. {driver.log[-2000:]}"
                     return None
+                laps = driver.told("lap", fit=self._spec.name) if self._begin is None else []
+                self._begin = laps[0]["at"] if laps else self._begin
                 if pending and not ended and _reached(driver, self._spec.name, pending[0].epoch):
                     nobody.wait(pending[0].delay)
                     driver = self._strike(pending.pop(0), cluster, driver)
+            if left < RUN_SECONDS:
+                raise OutOfTime
             self._record.outcome = HANG
             self._record.message = f"No end after {RUN_SECONDS:.0f} s. {_last(driver)}"
             return None
@@ -209,8 +229,7 @@ class _Disturbed:
 
     def _note(self, driver: Driver) -> None:
         """When faults struck, and when their ranks went on."""
-        laps = driver.told("lap", fit=self._spec.name)
-        begin = laps[0]["at"] if laps else time.monotonic()
+        begin = time.monotonic() if self._begin is None else self._begin
         for strike in self._strikes:
             self._record.ranks.append(None if strike is None else strike.rank)
             self._record.struck.append(None if strike is None else round(strike.at - begin, 2))

@@ -47,9 +47,9 @@ def test_kinds_that_are_not_asked_for_do_not_come():
         ("allreduce", "driver", [(WORKER, 0)], False),
         ("allreduce", "driver", [(WORKER, 0), (EXECUTOR, 1)], True),
         ("averaging", "driver", [(WORKER, 0), (EXECUTOR, 1)], False),
-        ("averaging", "workers", [(WORKER, 0)], True),
+        ("allreduce", "workers", [(WORKER, 0), (EXECUTOR, 1)], False),
         ("averaging", "workers", [(STALL, 0)], False),
-        ("downpour", 1, [(SERVER, 0)], True),
+        ("downpour", 1, [(SERVER, 0)], False),
     ],
 )
 def test_what_may_end_a_fit(plan, servers, kinds, may_end):

@@ -52,7 +52,7 @@ def training_rows() -> int:
 def contributed(result: Any) -> dict[str, int] | None:
     """How many rows of each rank the servers have applied, where the engine counts them."""
     counted = getattr(result, "contributed", None)
-    return None if counted is None else {str(rank): int(rows) for rank, rows in counted.items()}
+    return None if not counted else {str(rank): int(rows) for rank, rows in counted.items()}
 
 
 def keeps_checkpoints() -> bool:
