@@ -3,7 +3,8 @@
     python -m chaos --runs 60 --seed 1 --minutes 60
     python -m chaos --quick
 
-Every run is a line in OUT/runs.jsonl as soon as it is over; the table is OUT/table.md.
+Every run is a line in OUT/runs.jsonl as soon as it is over; the table is OUT/table.md. The logs of a run that is not as
+it should be lie in OUT/run-N.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         networks = can_make_networks()
         hosts = stack.enter_context(on_networks(2, folder)) if networks else on_loopback(2)
         kinds = _kinds(networks=networks, mounts=can_mount(folder))
-        runs = stack.enter_context(Runs(folder, hosts, deadline))
+        runs = stack.enter_context(Runs(folder, hosts, deadline, options.out))
         for scenario in draw(options.runs, options.seed, kinds):
             if options.only and scenario.number not in options.only:
                 continue

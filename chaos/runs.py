@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import threading
 import time
@@ -45,8 +46,9 @@ class OutOfTime(Exception):  # noqa: N818 - no error
 class Runs:
     """A cluster and a driver for many runs, started again where a run has hurt them; all end by `deadline`."""
 
-    def __init__(self, folder: Path, hosts: Hosts, deadline: float) -> None:
+    def __init__(self, folder: Path, hosts: Hosts, deadline: float, out: Path) -> None:
         self.deadline = deadline
+        self._out = out
         self._folder = folder
         self._hosts = hosts
         self._stack = ExitStack()
@@ -79,8 +81,13 @@ class Runs:
         record.undisturbed = undisturbed["accuracy"]
         if event is not None:
             _take(record, event, undisturbed)
-        record.left = self._look_behind(hurt=record.outcome not in {FINISHED, REFUSED})
+        hurt = record.outcome not in {FINISHED, REFUSED}
+        record.left = self._leftovers() if not hurt else []
         record.judge()
+        if record.problems:
+            _keep_logs(cluster.folder, self._out / f"run-{scenario.number}")
+        if hurt or record.left or not cluster.alive():
+            self._restart()
         return record
 
     def new_driver(self) -> Driver:
@@ -132,22 +139,18 @@ class Runs:
         self._driver = self._stack.enter_context(Driver(cluster, f"driver-{self._drivers}"))
         return self._driver
 
-    def _look_behind(self, *, hurt: bool) -> list[str]:
-        """What a run has left behind; after one that went wrong everything is started again."""
+    def _leftovers(self) -> list[str]:
+        """What a run has left behind."""
         assert self._cluster is not None
         assert self._driver is not None
         left: list[str] = []
-        if hurt:
-            self._restart()
-            return left
         for _ in processes.ticks(_GRACE_SECONDS):
-            left = [str(each) for each in self._cluster.members() if each.name.startswith("keraunos-")]
+            found = [each for each in self._cluster.members() if each.name.startswith("keraunos-")]
+            left = [f"{each} (child of {each.parent})" for each in found]
             if not left:
                 break
         if self._fits >= _RUNS_A_DRIVER or not self._driver.process.lives or left:
             left += self._end_driver()
-        if left or not self._cluster.alive():
-            self._restart()
         return left
 
     def _end_driver(self) -> list[str]:
@@ -278,6 +281,13 @@ def _reached(driver: Driver, fit: str, epoch: int) -> bool:
 
 def _last(driver: Driver) -> str:
     return f"The last that was told: {driver.events[-3:]}. The end of the driver's log: {driver.log[-2000:]}"
+
+
+def _keep_logs(folder: Path, place: Path) -> None:
+    """Copy what drivers, daemons and executors have written, under names that tell whose it is."""
+    place.mkdir(parents=True, exist_ok=True)
+    for path in [*folder.glob("*.log"), *folder.glob("worker-*/*/*/stderr")]:
+        shutil.copy(path, place / "-".join(path.relative_to(folder).parts))
 
 
 @contextmanager
