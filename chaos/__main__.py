@@ -3,7 +3,8 @@
     python -m chaos --runs 60 --seed 1 --minutes 60
     python -m chaos --quick
 
-Every run is a line in OUT/runs.jsonl as soon as it is over; the table is OUT/table.md.
+Every run is a line in OUT/runs.jsonl as soon as it is over; the table is OUT/table.md. The logs of a run that is not as
+it should be lie in OUT/run-N.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from chaos.records import Record, fill, table
-from chaos.runs import Runs, can_mount
+from chaos.runs import OutOfTime, Runs, can_mount
 from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, Scenario, draw
 from keraunos import KerasClassifier
 from tests.clusters.hosts import can_make_networks, on_loopback, on_networks
@@ -41,14 +42,15 @@ def main(arguments: list[str] | None = None) -> int:
         networks = can_make_networks()
         hosts = stack.enter_context(on_networks(2, folder)) if networks else on_loopback(2)
         kinds = _kinds(networks=networks, mounts=can_mount(folder))
-        runs = stack.enter_context(Runs(folder, hosts))
+        runs = stack.enter_context(Runs(folder, hosts, deadline, options.out))
         for scenario in draw(options.runs, options.seed, kinds):
             if options.only and scenario.number not in options.only:
                 continue
-            if time.monotonic() > deadline:
+            try:
+                record = runs.run(scenario)
+            except OutOfTime:
                 print(f"Out of time after {len(records)} of {options.runs} runs.")
                 break
-            record = runs.run(scenario)
             records.append(record)
             with lines.open("a") as file:
                 file.write(record.to_line() + "\n")
@@ -65,7 +67,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=60, help="how many runs")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--minutes", type=float, default=60.0, help="begin no run that might end later than this")
+    parser.add_argument("--minutes", type=float, default=60.0, help="end by then, however many runs there were")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs within {QUICK_MINUTES:.0f} minutes")
     parser.add_argument("--only", type=int, nargs="*", default=[], help="only these of the runs, by number")
     parser.add_argument("--out", type=Path, default=Path("build/chaos"), help="the folder for what was found")

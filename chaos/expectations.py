@@ -1,7 +1,7 @@
 """What must come of a fault, in one table. Tighten it when the engine can do more.
 
 A fit that finishes must always be right. What differs is which faults it must survive, and which it may end over with a
-clear error.
+clear error: add REFUSED there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ HANG = "hang"
 WRONG = "wrong"
 
 SURVIVES = frozenset({FINISHED})
-MAY_END = frozenset({FINISHED, REFUSED})
 
 # By where the parameters live, then by fault. Every plan alike.
 EXPECTED: dict[str | int, dict[str, frozenset[str]]] = {
@@ -24,24 +23,24 @@ EXPECTED: dict[str | int, dict[str, frozenset[str]]] = {
         STALL: SURVIVES,
         PARTITION: SURVIVES,
         DRIVER: SURVIVES,
-        DISK: MAY_END,
+        DISK: SURVIVES,
     },
     "workers": {
-        WORKER: MAY_END,  # a part of the parameters goes with it
-        EXECUTOR: MAY_END,
+        WORKER: SURVIVES,  # a part of the parameters goes with it; the training is launched again
+        EXECUTOR: SURVIVES,
         STALL: SURVIVES,
         PARTITION: SURVIVES,
         DRIVER: SURVIVES,
-        DISK: MAY_END,
+        DISK: SURVIVES,
     },
     1: {
         WORKER: SURVIVES,
-        EXECUTOR: MAY_END,  # the server may have been on it
-        SERVER: MAY_END,
+        EXECUTOR: SURVIVES,
+        SERVER: SURVIVES,
         STALL: SURVIVES,
         PARTITION: SURVIVES,
         DRIVER: SURVIVES,
-        DISK: MAY_END,
+        DISK: SURVIVES,
     },
 }
 # Rounds that a rank repeats with an older state of its own optimizer give other weights, and as good ones.
@@ -55,7 +54,7 @@ def allowed(scenario: Scenario) -> frozenset[str]:
     found = SURVIVES
     for fault in scenario.faults:
         found |= table[fault.kind]
-    if scenario.plan == "allreduce" and _all_lost(scenario):
+    if scenario.plan == "allreduce" and scenario.servers != "workers" and _all_lost(scenario):
         # The weights and the optimizer's state lived in the workers, and nobody is left who has them.
         found |= {REFUSED}
     return found
@@ -65,7 +64,7 @@ def same_weights(scenario: Scenario) -> bool:
     """Whether a fit that finishes must have the weights of the undisturbed one."""
     if scenario.plan == "allreduce":
         return True
-    return scenario.plan in {"averaging", "diloco"} and scenario.kinds <= {STALL, PARTITION}
+    return scenario.plan in {"averaging", "diloco"} and scenario.kinds <= {STALL, PARTITION, DRIVER, DISK}
 
 
 def _all_lost(scenario: Scenario) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, Fault
+from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, WORKERS, Fault
 from tests.clusters.drivers import Driver
 from tests.clusters.hosts import plug_cable, pull_cable
 from tests.clusters.processes import Process
@@ -22,10 +22,11 @@ class Missed(Exception):  # noqa: N818 - says what happened
 
 
 class Strike:
-    """A fault as it happened: `at` is when, on the monotonic clock."""
+    """A fault as it happened: `at` is when, on the monotonic clock, and `rank` to whom."""
 
     def __init__(self, fault: Fault, cluster: StandaloneCluster, driver: Driver, disk: Path | None = None) -> None:
         self.fault = fault
+        self.rank = fault.rank
         self.at = time.monotonic()
         self._undo: Undo | None = None
         hits: dict[str, Callable[[], Undo | None]] = {
@@ -56,7 +57,13 @@ class Strike:
         return self._undo is not None
 
     def _worker(self, cluster: StandaloneCluster) -> Process | None:
-        return cluster.worker(self.fault.rank)
+        # Where workers do not wait, one may be through long before the others.
+        for rank in sorted(range(WORKERS), key=lambda each: each != self.fault.rank):
+            worker = cluster.worker(rank)
+            if worker is not None:
+                self.rank = rank
+                return worker
+        return None
 
     def _executor(self, cluster: StandaloneCluster) -> Process | None:
         worker = self._worker(cluster)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chaos import expectations
 from chaos.expectations import FINISHED, WRONG
-from chaos.scenarios import SYNCHRONOUS, Scenario
+from chaos.scenarios import DISK, DRIVER, SERVER, SYNCHRONOUS, Scenario
 
 
 @dataclass
@@ -19,6 +19,7 @@ class Record:
 
     Attributes:
         outcome: finished, refused (with a clear error), hang or wrong.
+        ranks: for each fault whom it hit.
         struck: for each fault the seconds from the first epoch's end to it; `None` where nobody was left to hit.
         recovery: for each fault the seconds from it to the next sign that its rank goes on.
         contributed: the rows of each rank that the servers applied, where the engine counts them.
@@ -32,6 +33,7 @@ class Record:
     outcome: str = WRONG
     message: str = ""
     seconds: float = 0.0
+    ranks: list[int | None] = field(default_factory=list)
     struck: list[float | None] = field(default_factory=list)
     recovery: list[float | None] = field(default_factory=list)
     contributed: Mapping[str, int] | None = None
@@ -138,11 +140,12 @@ def _cells(record: Record) -> list[str]:
 
 def _fault(record: Record, number: int) -> str:
     fault = record.scenario.faults[number]
-    whom = "" if fault.kind.startswith(("driver", "disk", "server")) else f" {fault.rank}"
+    rank = record.ranks[number] if number < len(record.ranks) else None
+    whom = "" if fault.kind in {DRIVER, DISK, SERVER} else f" {fault.rank if rank is None else rank}"
     lasting = f" for {fault.seconds:.0f} s" if fault.seconds else ""
     struck = record.struck[number] if number < len(record.struck) else None
     if struck is None:
-        return f"{fault.kind}{whom}{lasting} (too late)"
+        return f"{fault.kind}{whom}{lasting} (nobody left)"
     back = record.recovery[number] if number < len(record.recovery) else None
     return f"{fault.kind}{whom}{lasting} ({struck:.1f}, {'not' if back is None else f'{back:.1f}'})"
 

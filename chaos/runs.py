@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import threading
 import time
@@ -30,15 +31,24 @@ logger = logging.getLogger(__name__)
 RUN_SECONDS = 200.0
 _END_SECONDS = 60.0
 _GRACE_SECONDS = 20.0
+# Each worker has a slot to spare: for a server, and for a rank that comes back before its former self ends.
+_CORES = 2
+_SLOTS = 2 * _CORES
 # A new driver now and then, so that what one leaves behind is seen.
 _RUNS_A_DRIVER = 6
 _DISK_BYTES = 8 << 20
 
 
-class Runs:
-    """A cluster and a driver for many runs, started again where a run has hurt them."""
+class OutOfTime(Exception):  # noqa: N818 - no error
+    """The time for all runs was over before one of them ended."""
 
-    def __init__(self, folder: Path, hosts: Hosts) -> None:
+
+class Runs:
+    """A cluster and a driver for many runs, started again where a run has hurt them; all end by `deadline`."""
+
+    def __init__(self, folder: Path, hosts: Hosts, deadline: float, out: Path) -> None:
+        self.deadline = deadline
+        self._out = out
         self._folder = folder
         self._hosts = hosts
         self._stack = ExitStack()
@@ -56,7 +66,7 @@ class Runs:
         self._stack.close()
 
     def run(self, scenario: Scenario) -> Record:
-        """Run one scenario and judge it."""
+        """Run one scenario and judge it; raises OutOfTime where it would have to be given up for that."""
         record = Record(scenario)
         undisturbed = self._baseline(scenario.plan, shuffled=scenario.shuffled)
         cluster, driver = self._ready()
@@ -64,15 +74,20 @@ class Runs:
             cluster.folder / f"checkpoint-{scenario.number}", needed=bool(scenario.kinds & {DRIVER, DISK})
         ) as disk:
             params = {**scenario.params, **({} if disk is None else {"checkpointDir": str(disk)})}
-            spec = FitSpec(f"run-{scenario.number}", shuffled=scenario.shuffled, params=params)
+            spec = FitSpec(f"run-{scenario.number}", shuffled=scenario.shuffled, params=params, slots=_SLOTS)
             began = time.monotonic()
             event = _Disturbed(self, spec, scenario, record, disk).follow(cluster, driver)
             record.seconds = time.monotonic() - began
         record.undisturbed = undisturbed["accuracy"]
         if event is not None:
             _take(record, event, undisturbed)
-        record.left = self._look_behind(hurt=record.outcome not in {FINISHED, REFUSED})
+        hurt = record.outcome not in {FINISHED, REFUSED}
+        record.left = self._leftovers() if not hurt else []
         record.judge()
+        if record.problems:
+            _keep_logs(cluster.folder, self._out / f"run-{scenario.number}")
+        if hurt or record.left or not cluster.alive():
+            self._restart()
         return record
 
     def new_driver(self) -> Driver:
@@ -89,20 +104,29 @@ class Runs:
         if key not in self._undisturbed:
             _, driver = self._ready()
             name = f"undisturbed-{plan}-{'shuffled' if shuffled else 'direct'}"
-            driver.fit(FitSpec(name, shuffled=shuffled, params=params_of(plan)))
-            event = driver.wait_for(*ENDS, fit=name, patience=RUN_SECONDS)
+            driver.fit(FitSpec(name, shuffled=shuffled, params=params_of(plan), slots=_SLOTS))
+            event = self._undisturbed_end(driver, name)
             if event["event"] != FINISHED:
                 raise RuntimeError(f"The undisturbed fit of {plan} did not finish: {event}")
             logger.info("%s: %.1f s, accuracy %.3f", name, event["seconds"], event["accuracy"])
             self._undisturbed[key] = event
         return self._undisturbed[key]
 
+    def _undisturbed_end(self, driver: Driver, name: str) -> dict[str, Any]:
+        left = self.deadline - time.monotonic()
+        try:
+            return driver.wait_for(*ENDS, fit=name, patience=min(RUN_SECONDS, left))
+        except TimeoutError:
+            if left < RUN_SECONDS:
+                raise OutOfTime from None
+            raise
+
     def _ready(self) -> tuple[StandaloneCluster, Driver]:
         if self._cluster is None:
             folder = self._folder / f"cluster-{self._clusters}"
             folder.mkdir()
             self._clusters += 1
-            self._cluster = self._stack.enter_context(StandaloneCluster(folder, self._hosts, cores=2, memory="1g"))
+            self._cluster = self._stack.enter_context(StandaloneCluster(folder, self._hosts, cores=_CORES))
         if self._driver is None:
             self._start_driver(self._cluster)
             self._fits = 0
@@ -115,22 +139,18 @@ class Runs:
         self._driver = self._stack.enter_context(Driver(cluster, f"driver-{self._drivers}"))
         return self._driver
 
-    def _look_behind(self, *, hurt: bool) -> list[str]:
-        """What a run has left behind; after one that went wrong everything is started again."""
+    def _leftovers(self) -> list[str]:
+        """What a run has left behind."""
         assert self._cluster is not None
         assert self._driver is not None
         left: list[str] = []
-        if hurt:
-            self._restart()
-            return left
         for _ in processes.ticks(_GRACE_SECONDS):
-            left = [str(each) for each in self._cluster.members() if each.name.startswith("keraunos-")]
+            found = [each for each in self._cluster.members() if each.name.startswith("keraunos-")]
+            left = [f"{each} (child of {each.parent})" for each in found]
             if not left:
                 break
         if self._fits >= _RUNS_A_DRIVER or not self._driver.process.lives or left:
             left += self._end_driver()
-        if left or not self._cluster.alive():
-            self._restart()
         return left
 
     def _end_driver(self) -> list[str]:
@@ -163,14 +183,16 @@ class _Disturbed:
         self._record = record
         self._disk = disk
         self._strikes: list[Strike | None] = []
+        self._begin: float | None = None
 
     def follow(self, cluster: StandaloneCluster, driver: Driver) -> dict[str, Any] | None:
         """Fit and disturb until there is an end, which is told; or none in time."""
         driver.fit(self._spec)
         pending = list(self._scenario.faults)
         nobody = threading.Event()
+        left = self._runs.deadline - time.monotonic()
         try:
-            for _ in processes.ticks(RUN_SECONDS, pause=0.02):
+            for _ in processes.ticks(min(RUN_SECONDS, left), pause=0.02):
                 for strike in self._strikes:
                     if strike is not None and strike.is_open and time.monotonic() >= strike.lasts_until:
                         strike.undo()
@@ -180,9 +202,13 @@ class _Disturbed:
                 if not driver.process.lives:
                     self._record.message = f"The driver ended by itself. {driver.log[-2000:]}"
                     return None
+                laps = driver.told("lap", fit=self._spec.name) if self._begin is None else []
+                self._begin = laps[0]["at"] if laps else self._begin
                 if pending and not ended and _reached(driver, self._spec.name, pending[0].epoch):
                     nobody.wait(pending[0].delay)
                     driver = self._strike(pending.pop(0), cluster, driver)
+            if left < RUN_SECONDS:
+                raise OutOfTime
             self._record.outcome = HANG
             self._record.message = f"No end after {RUN_SECONDS:.0f} s. {_last(driver)}"
             return None
@@ -206,9 +232,9 @@ class _Disturbed:
 
     def _note(self, driver: Driver) -> None:
         """When faults struck, and when their ranks went on."""
-        laps = driver.told("lap", fit=self._spec.name)
-        begin = laps[0]["at"] if laps else time.monotonic()
+        begin = time.monotonic() if self._begin is None else self._begin
         for strike in self._strikes:
+            self._record.ranks.append(None if strike is None else strike.rank)
             self._record.struck.append(None if strike is None else round(strike.at - begin, 2))
             self._record.recovery.append(None if strike is None else _recovery(driver, self._spec.name, strike))
         for event in driver.told("ready", fit=self._spec.name):
@@ -235,7 +261,7 @@ def _recovery(driver: Driver, fit: str, strike: Strike) -> float | None:
     """Seconds from a fault to the next sign that whom it hit goes on."""
     fault = strike.fault
     since = strike.lasts_until
-    facts = {} if fault.kind in {SERVER, DRIVER, DISK} else {"rank": fault.rank}
+    facts = {} if fault.kind in {SERVER, DRIVER, DISK} else {"rank": strike.rank}
     if fault.kind in KILLS and fault.kind not in {SERVER, DRIVER}:
         back = driver.told("heard", fit=fit, kind="hello", since=strike.at, **facts)
         if not back:
@@ -255,6 +281,13 @@ def _reached(driver: Driver, fit: str, epoch: int) -> bool:
 
 def _last(driver: Driver) -> str:
     return f"The last that was told: {driver.events[-3:]}. The end of the driver's log: {driver.log[-2000:]}"
+
+
+def _keep_logs(folder: Path, place: Path) -> None:
+    """Copy what drivers, daemons and executors have written, under names that tell whose it is."""
+    place.mkdir(parents=True, exist_ok=True)
+    for path in [*folder.glob("*.log"), *folder.glob("worker-*/*/*/stderr")]:
+        shutil.copy(path, place / "-".join(path.relative_to(folder).parts))
 
 
 @contextmanager

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 WORKERS = 2
-# Rounds are short, so that there are many of them to disturb; where workers do not wait, epochs are short, too.
+# Rounds are short, so that there are many of them to disturb; where workers do not wait, epochs are short, too, and the
+# driver hears of them late.
 PLANS: dict[str, dict[str, Any]] = {
     "allreduce": {"epochs": 40},
     "averaging": {"epochs": 80, "every": 10},
     "diloco": {"epochs": 80, "every": 20},
-    "downpour": {"epochs": 80},
-    "bounded": {"epochs": 80},
-    "elastic": {"epochs": 80},
-    "hogwild": {"epochs": 80},
+    "downpour": {"epochs": 240},
+    "bounded": {"epochs": 240},
+    "elastic": {"epochs": 240},
+    "hogwild": {"epochs": 240},
 }
 SYNCHRONOUS = ("allreduce", "averaging", "diloco")
 PLACEMENTS: tuple[str | int, ...] = ("driver", "workers", 1)
@@ -38,7 +39,7 @@ class Fault:
 
     Attributes:
         kind: what.
-        rank: to whom; the server's slice for `SERVER`.
+        rank: to whom, or to another rank where this one is through; the server's slice for `SERVER`.
         epoch: it happens when this epoch of the fit has ended,
         delay: so many seconds later,
         seconds: and lasts so long, where it does not last.
@@ -108,7 +109,7 @@ def _endless(chance: random.Random, items: list[Any]) -> Any:
 
 def _fault(chance: random.Random, kind: str, plan: str) -> Fault:
     rank = 0 if kind == SERVER else chance.randrange(WORKERS)
-    epoch = int(PLANS[plan]["epochs"] * chance.uniform(0.05, 0.5))
+    epoch = int(PLANS[plan]["epochs"] * chance.uniform(0.05, 0.4))
     return Fault(
         kind, rank, epoch, round(chance.uniform(0, 0.3), 3), 0.0 if kind in KILLS else chance.choice([2, 5, 8])
     )

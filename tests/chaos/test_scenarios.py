@@ -31,7 +31,7 @@ def test_only_what_can_happen_is_drawn(seed):
         assert SERVER not in kinds or each.servers == 1
         assert DRIVER not in kinds[:-1]
         for fault in each.faults:
-            assert 0 <= fault.epoch <= scenarios.PLANS[each.plan]["epochs"] / 2
+            assert 0 <= fault.epoch <= scenarios.PLANS[each.plan]["epochs"] * 0.4
             assert (fault.seconds > 0) == (fault.kind not in KILLS)
             assert expectations.FINISHED in expectations.allowed(each)
 
@@ -47,9 +47,9 @@ def test_kinds_that_are_not_asked_for_do_not_come():
         ("allreduce", "driver", [(WORKER, 0)], False),
         ("allreduce", "driver", [(WORKER, 0), (EXECUTOR, 1)], True),
         ("averaging", "driver", [(WORKER, 0), (EXECUTOR, 1)], False),
-        ("averaging", "workers", [(WORKER, 0)], True),
+        ("allreduce", "workers", [(WORKER, 0), (EXECUTOR, 1)], False),
         ("averaging", "workers", [(STALL, 0)], False),
-        ("downpour", 1, [(SERVER, 0)], True),
+        ("downpour", 1, [(SERVER, 0)], False),
     ],
 )
 def test_what_may_end_a_fit(plan, servers, kinds, may_end):

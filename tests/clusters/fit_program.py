@@ -30,8 +30,10 @@ from keraunos.launch import spark as launch
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from tests.clusters.fit_spec import FitSpec, ProgramSpec
+from tests.clusters.processes import until
 
 TEST_EVERY = 5
+SLOTS_SECONDS = 60.0
 SEED = 5
 
 
@@ -50,7 +52,7 @@ def training_rows() -> int:
 def contributed(result: Any) -> dict[str, int] | None:
     """How many rows of each rank the servers have applied, where the engine counts them."""
     counted = getattr(result, "contributed", None)
-    return None if counted is None else {str(rank): int(rows) for rank, rows in counted.items()}
+    return None if not counted else {str(rank): int(rows) for rank, rows in counted.items()}
 
 
 def keeps_checkpoints() -> bool:
@@ -118,6 +120,7 @@ def _session(spec: ProgramSpec) -> Any:
 
 def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
     features, labels, for_test = digits()
+    until(lambda: launch.total_slots(session) >= spec.slots, SLOTS_SECONDS, f"{spec.slots} slots")
     began = time.monotonic()
     kept: list[Any] = []
     with _seen(Told(spec, session), kept):

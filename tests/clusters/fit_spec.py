@@ -15,6 +15,7 @@ class FitSpec:
         shuffled: whether the rows come out of a shuffle: a lost executor then takes a part of them with it, and Spark
             starts every rank again, not only the lost one.
         params: of the estimator, besides the model and the columns.
+        slots: the fit begins when Spark has so many; an executor that was lost before takes a while to come back.
         hold_at: the epoch after which the driver waits for a line on its stdin.
         stop_at: the epoch after which another thread stops the SparkContext.
     """
@@ -22,6 +23,7 @@ class FitSpec:
     name: str
     shuffled: bool = False
     params: dict[str, Any] = field(default_factory=dict)
+    slots: int = 1
     hold_at: int | None = None
     stop_at: int | None = None
 
