@@ -153,7 +153,7 @@ def _seen(hooks: Told, kept: list[Any]) -> Iterator[None]:
 
     Estimators have no Param for hooks, and hooks do not see single reports; both are reached where they pass.
     """
-    real, handle = launch.fit, follow._Follower._handle
+    real, handle = launch.fit, follow.Follower._handle
 
     def fit(*args: Any, **options: Any) -> Any:
         kept.append(real(*args, **{**options, "hooks": [*options.get("hooks", ()), hooks]}))
@@ -164,11 +164,11 @@ def _seen(hooks: Told, kept: list[Any]) -> Iterator[None]:
             hooks.on_event(event)
         handle(self, event)
 
-    launch.fit, follow._Follower._handle = fit, handle_and_tell  # type: ignore[method-assign]
+    launch.fit, follow.Follower._handle = fit, handle_and_tell  # type: ignore[method-assign]
     try:
         yield
     finally:
-        launch.fit, follow._Follower._handle = real, handle  # type: ignore[method-assign]
+        launch.fit, follow.Follower._handle = real, handle  # type: ignore[method-assign]
 
 
 def _rows(session: Any, features: np.ndarray, labels: np.ndarray, *, shuffled: bool) -> Any:

@@ -307,9 +307,11 @@ class Follower:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
         where = self._joined.get(event.rank, "a host")
         if self._job.servers == "workers" or event.rank >= FIRST_SERVER:
+            hosts = event.rank >= FIRST_SERVER
+            who = f"Server {event.rank - FIRST_SERVER}" if hosts else f"Worker {event.rank} on {where}"
             raise PartLost(
-                f"Member {event.rank} on {where} was lost, and with it the part of the parameters that it held. Look "
-                "for the reason (memory, a lost executor) in the executor's log."
+                f"{who} was lost, and with it the part of the parameters that it held. Look for the reason (memory, a "
+                "lost executor) in the executor's log."
             )
         self.roll.returns[event.rank] += 1
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
