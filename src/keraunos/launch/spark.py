@@ -223,11 +223,10 @@ class SparkJobs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ends_early = kind is not None or self._abandoned
-        if ends_early:
-            # Workers that wait for the server end by themselves at once; only the others need to be cancelled.
-            self._join(0.5 if kind is not None else 5.0)
-        if not self.ended() and ends_early and not _is_stopped(self._context):
+        # Workers that wait for the server end by themselves at once. What is left then is one that hangs, was left out,
+        # or was started again when nobody needed it any more.
+        self._join(0.5 if kind is not None else 5.0)
+        if not self.ended() and not _is_stopped(self._context):
             self._context.cancelJobsWithTag(self._tag)
         self._join(30.0)
 
