@@ -1,8 +1,8 @@
 """Fits and transforms in one Spark session for half an hour: does anything grow?
 
-Each turn fits a small classifier under the next exchange plan and place of the parameters, with checkpoints, and transforms
-the rows. After each turn the resident memory, the threads and the descriptors of the driver's Python, of the JVM and of
-the Python workers are read from the system.
+Each turn fits a small classifier under the next exchange plan and place of the parameters, with checkpoints, and then
+transforms the rows. After each turn the resident memory, the threads and the descriptors of the driver's Python, of the
+JVM and of the Python workers are read from the system.
 
 Prints a line a minute, and at the end the slope of each over the second half, in MB an hour.
 
