@@ -421,14 +421,17 @@ class CoordinatorState:
         if body.get("save"):
             facts = {"slice": body["slice"]} if "slice" in body else {}
             return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
-        self._states.ranks[target] = Held(message.round, list(body["arrays"]), buffer)
+        self._states.hold(target, Held(message.round, list(body["arrays"]), buffer))
         asked = target != message.rank or self.members[target].wanted_round == message.round
         return self._hand_over(target) if asked else []
 
     def _ask(self, message: Message) -> list[Action]:
         """A rank that came back wants weights and optimizer state, as they are before the round that it names."""
         self.members[message.rank].asked_for = None
-        return self._give(message.rank, message.round if message.body.get("from_others") else None)
+        if not message.body.get("from_others"):
+            self._states.choose(message.rank, message.round)
+            return self._give(message.rank, None)
+        return self._give(message.rank, message.round)
 
     def _give(self, rank: int, round_: int | None = None) -> list[Action]:
         member = self.members[rank]

@@ -49,6 +49,7 @@ class HeldStates:
 
     def __init__(self) -> None:
         self.ranks: dict[int, Held] = {}
+        self._former: dict[int, Held] = {}
         self.slices: list[Held] = []
         self._arriving: dict[tuple[int, int, bool], bytearray] = {}
 
@@ -76,6 +77,19 @@ class HeldStates:
             raise WireError("a chunk reaches past the end of a state")
         buffer[message.offset : message.offset + len(piece)] = piece
         return self._arriving.pop(key) if body.get("complete") else None
+
+    def hold(self, rank: int, held: Held) -> None:
+        """Hold what a rank left now, and what it left before: it may be lost before it gets to the newer round."""
+        if rank in self.ranks:
+            self._former[rank] = self.ranks[rank]
+        self.ranks[rank] = held
+
+    def choose(self, rank: int, round_: int | None) -> Held | None:
+        """What a rank is to continue from in that round; from now on that is what is held of it."""
+        former = self._former.get(rank)
+        if former is not None and former.round == round_:
+            self.ranks[rank] = former
+        return self.ranks.get(rank)
 
     def read(self) -> dict[int, tuple[int, list[Any]]]:
         """Each rank's arrays, and the round before which it had them."""

@@ -6,7 +6,7 @@ directly. On a slice's own host vectors are written and read in shared memory an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -29,7 +29,7 @@ from keraunos.parameters import Layout, Vector
 class Slices:
     """All slices of a job, as one vector; a context manager that belongs to the client's thread.
 
-    What `collect` gives is good until the next contribution.
+    What `collect` gives is good until the next contribution. `before_share` is called before a round is shared.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Slices:
         self._parts = parts
         self._places = list(start["slices"])
         self._hosted = hosted
+        self.before_share: Callable[[], None] | None = None
         self._bells = bells if hosted is not None else None
         self._stack = ExitStack()
         self._links: list[SliceLink] = []
@@ -119,6 +120,7 @@ class Slices:
         squared_norm: float | None = None,
     ) -> None:
         """Contribute to a round; `values` must stay as they are until `collect`."""
+        self._about_to_share()
         body: dict[str, Any] = {"denominators": list(denominators), "rows": rows}
         if squared_norm is not None:
             body["squared_norm"] = squared_norm
@@ -127,6 +129,7 @@ class Slices:
 
     def pass_round(self, round_: int) -> None:
         """Take part in a round without a contribution."""
+        self._about_to_share()
         for link in self._links:
             link.expect(round_)
             link.send(Kind.PASS, round_)
@@ -156,6 +159,10 @@ class Slices:
         """Say to every slice that this rank contributes no more."""
         for link in self._links:
             link.send(Kind.LEAVE)
+
+    def _about_to_share(self) -> None:
+        if self.before_share is not None:
+            self.before_share()
 
     def _ask_again(self) -> None:
         for link in self._links:

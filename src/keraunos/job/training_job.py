@@ -59,7 +59,8 @@ class TrainingJob:
             servers that run as tasks of their own.
         ports: the first and the last port that servers may listen on; `None` for any.
         state_every: after how many rounds a worker leaves its optimizer's state with the driver, to continue from when
-            it is lost and started again; 0 for never. Where any live worker has the state, that one is asked.
+            it is lost and started again; 0 for never, `None` for every round of a synchronous plan where that is cheap,
+            and every 100 otherwise. Where any live worker has the state, that one is asked.
         worker_patience: for how many seconds a worker that gives no sign of life is waited for.
         on_worker_lost: what happens then: `"stop"` ends the fit, `"continue"` goes on without it and its rows.
         stall_report_after: after how many seconds without progress the driver logs where every worker is.
@@ -75,7 +76,7 @@ class TrainingJob:
     memory_budget: int | None = None
     servers: str | int = "driver"
     ports: tuple[int, int] | None = None
-    state_every: int = 100
+    state_every: int | None = None
     worker_patience: float = 300.0
     on_worker_lost: str = "stop"
     stall_report_after: float = 300.0
@@ -99,7 +100,8 @@ class TrainingJob:
                 f"of format {self.model.format!r}. Encode the column as numbers first."
             )
         check_servers(self.servers)
-        if isinstance(self.state_every, bool) or not isinstance(self.state_every, int) or self.state_every < 0:
+        whole = isinstance(self.state_every, int) and not isinstance(self.state_every, bool) and self.state_every >= 0
+        if self.state_every is not None and not whole:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
         check_attendance(self.worker_patience, self.on_worker_lost, self.stall_report_after)
         if self.on_divergence not in DIVERGENCES:

@@ -14,7 +14,7 @@ from keraunos.ml.params import Settings, param
 class HasExchange(Settings):
     """A plan by name or whole, answers in place of its own, and where the servers of the parameters are."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "servers": "driver", "stateEvery": 100}
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"exchange": "allreduce", "servers": "driver"}
 
     exchange = param(
         "exchange",
@@ -76,7 +76,9 @@ class HasExchange(Settings):
     stateEvery = param(
         "stateEvery",
         "After how many exchanges a worker leaves its optimizer's state with the driver, to continue from when it is "
-        "lost and started again. 0: never. 'allreduce' needs none of it: any live worker has the state.",
+        "lost and started again. 0: never. Not set: with every exchange of a synchronous plan of at least 10 steps and "
+        "up to 16 MB of state, so that nothing is lost, and every 100 otherwise. 'allreduce' needs none of it: any "
+        "live worker has the state.",
         conversion.whole_number("stateEvery", at_least=0),
     )
 
@@ -152,9 +154,10 @@ class HasExchange(Settings):
         """Set the first and the last port that servers may listen on."""
         return self.setParams(serverPorts=value)
 
-    def getStateEvery(self) -> int:
-        """After how many exchanges a worker leaves its optimizer's state with the driver."""
-        return int(self._get("stateEvery"))
+    def getStateEvery(self) -> int | None:
+        """After how many exchanges a worker leaves its optimizer's state with the driver; `None` where not set."""
+        value = self._get("stateEvery")
+        return None if value is None else int(value)
 
     def setStateEvery(self, value: int) -> Self:
         """Set after how many exchanges a worker leaves its optimizer's state with the driver."""

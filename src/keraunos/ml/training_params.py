@@ -307,7 +307,7 @@ class TrainingOptions(TypedDict, total=False):
     servers: str | int
     shuffle: bool
     stallReportAfter: float
-    stateEvery: int
+    stateEvery: int | None
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str

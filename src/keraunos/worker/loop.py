@@ -261,6 +261,7 @@ class _Training:
         if again:
             self._skip(*self._course.place(self._state.round))
         self._state.stand()
+        self._state.leave_always(self._slices)
         if self._plan.synchronous:
             self._client.on(Kind.SAVE, self._announced)
         if self._plan.applies_on_workers:

@@ -14,13 +14,20 @@ import numpy as np
 
 from keraunos.errors import ExchangeError
 from keraunos.exchange.client import Client
+from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.parameters import Vector
 from keraunos.worker.rounds import Rounds
 
 logger = logging.getLogger(__name__)
+
+_SELDOM = 100
+# What a round must be long, and the state small, for the state to travel with each.
+_LONG = 10
+_MOST_BYTES = 16 << 20
 
 
 class StateKeeper:
@@ -36,7 +43,8 @@ class StateKeeper:
         self._client = client
         self._learner = learner
         self._rounds = rounds
-        self._every = job.state_every
+        self._every = _SELDOM if job.state_every is None else job.state_every
+        self._may_leave_always = job.state_every is None and _has_long_rounds(job.exchange)
         self.others_have_it = job.exchange.applies_on_workers
         self._leaves_state = not self.others_have_it or alone
         self._own_weights = self.others_have_it or job.exchange.rule.name == "elastic"
@@ -44,6 +52,14 @@ class StateKeeper:
         self._settled = False
         client.on(Kind.SNAPSHOT, self._remember)
         client.attend(None, self._answer)
+
+    def leave_always(self, slices: Slices) -> None:
+        """Leave the state with every round, ahead of its contribution, where that is cheap beside the round's steps."""
+        size = sum(array.nbytes for array in self._learner.optimizer_state())
+        if self._may_leave_always and size <= _MOST_BYTES:
+            self._every = 0
+            # The steps of a round are taken when it is shared: this is what the next one begins with.
+            slices.before_share = lambda: self._send(self._client.rank, self.round + 1)
 
     def stand(self) -> None:
         """This rank has what its open round begins with: for others, and for whoever takes its rank."""
@@ -93,6 +109,13 @@ class StateKeeper:
         self._send(target)
         return True
 
-    def _send(self, target: int) -> None:
+    def _send(self, target: int, round_: int | None = None) -> None:
         weights = self._rounds.weights() if self._own_weights else np.empty(0, np.float32)
-        self._client.send_state(self.round, [weights, *self._learner.optimizer_state()], target)
+        at = self.round if round_ is None else round_
+        self._client.send_state(at, [weights, *self._learner.optimizer_state()], target)
+
+
+def _has_long_rounds(plan: ExchangePlan) -> bool:
+    """Whether workers take some steps by themselves and then wait for each other."""
+    alone = plan.synchronous and plan.send != "gradients" and plan.rule.name != "elastic"
+    return alone and (plan.every == "epoch" or int(plan.every) >= _LONG)
