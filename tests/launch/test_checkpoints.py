@@ -123,7 +123,12 @@ def test_what_is_not_the_same_training_is_refused(tmp_path):
         local.fit(job(), rows(seed=1), checkpoints=checkpoints, verbose=0)
 
 
-def test_a_part_of_the_parameters_that_is_lost_comes_back_from_where_it_was_saved(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("asked", "victims"),
+    [({"exchange": "averaging", "servers": "workers", "every": 3}, [1]), ({"exchange": "allreduce"}, [0, 1])],
+    ids=["a-part", "everyone"],
+)
+def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, monkeypatch, asked, victims):
     made = []
 
     class Processes(local.WorkerProcesses):
@@ -138,10 +143,10 @@ def test_a_part_of_the_parameters_that_is_lost_comes_back_from_where_it_was_save
         def end_lap(self, lap):
             if lap.epoch == 2 and not self.done:
                 self.done = True
-                os.kill(made[-1]._processes[1].pid, signal.SIGKILL)
+                for victim in victims:
+                    os.kill(made[-1]._processes[victim].pid, signal.SIGKILL)
             return False
 
-    asked = {"exchange": "averaging", "servers": "workers", "every": 3}
     whole = local.fit(job(**asked), rows(), verbose=0)
     monkeypatch.setattr(local, "WorkerProcesses", Processes)
     checkpoints = Checkpoints(str(tmp_path))

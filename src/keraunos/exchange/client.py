@@ -56,6 +56,10 @@ class Superseded(ExchangeError):  # noqa: N818 - says what happened to this work
     """A newer incarnation of this rank has taken over."""
 
 
+class StateLost(ExchangeError):  # noqa: N818 - says what happened
+    """Nobody is left who has the weights and the optimizer's state to continue from."""
+
+
 @dataclass(frozen=True)
 class Control:
     """What the driver decided after a lap."""

@@ -40,9 +40,9 @@ def saved(
             yield Saving(CheckpointStore(LocalFolder(folder)), _SAVED_EVERY)
 
 
-def until_whole(attempt: Callable[[], TrainingResult]) -> TrainingResult:
-    """Attempt it again where a part of the parameters was lost, but not for ever."""
-    for _ in range(_MOST_RESTARTS):
+def until_whole(attempt: Callable[[], TrainingResult], saving: Saving | None) -> TrainingResult:
+    """Attempt it again where a part of the parameters was lost and something is saved, but not for ever."""
+    for _ in range(_MOST_RESTARTS if saving is not None else 0):
         try:
             return attempt()
         except PartLost as lost:

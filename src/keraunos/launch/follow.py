@@ -18,6 +18,7 @@ import numpy as np
 from keraunos.batch import BatchSpec
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError, WorkerError
+from keraunos.exchange.client import StateLost
 from keraunos.exchange.coordination import FIRST_SERVER, Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
@@ -395,6 +396,8 @@ class Follower:
 
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
+        if event.body["error"] == StateLost.__name__:
+            raise PartLost(str(event.body["message"]))
         raise_failure(event.rank, event.body)
 
     def _close_laps(self) -> None:

@@ -68,7 +68,7 @@ def fit(
             ):
                 return opened.follow(workers)
 
-        return until_whole(attempt)
+        return until_whole(attempt, saving)
 
 
 class WorkerProcesses:

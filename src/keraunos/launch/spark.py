@@ -92,7 +92,7 @@ def fit(
 
         servers = job.servers if isinstance(job.servers, int) else 0
         with ledger_of(context).hold(min(job.workers + servers, cluster.slots), cluster.slots):
-            return until_whole(attempt)
+            return until_whole(attempt, saving)
 
 
 def _launched(

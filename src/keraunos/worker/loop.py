@@ -22,7 +22,7 @@ from keraunos import __version__
 from keraunos.batch import Batch
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import DataError, ExchangeError
-from keraunos.exchange.client import Client, Stopped
+from keraunos.exchange.client import Client, StateLost, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
@@ -84,6 +84,8 @@ def run(
             client.bye()
         except Stopped as stopped:
             logger.info("rank %d ends: %s", seat.rank, stopped)
+        except StateLost as error:
+            client.failed(describe_failure(error, log.lines))
         except ExchangeError:
             # Another incarnation took over, or nobody is left to tell.
             raise

@@ -12,8 +12,7 @@ import logging
 
 import numpy as np
 
-from keraunos.errors import ExchangeError
-from keraunos.exchange.client import Client
+from keraunos.exchange.client import Client, StateLost
 from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
@@ -85,7 +84,7 @@ class StateKeeper:
             if not self.others_have_it:
                 logger.warning("rank %d comes back before its optimizer's state was kept", self._client.rank)
                 return parameters
-            raise ExchangeError(
+            raise StateLost(
                 f"Rank {self._client.rank} was lost in round {self.round}, and no live worker has the weights and the "
                 "optimizer's state to continue from."
             )
