@@ -6,7 +6,7 @@ import pytest
 
 from chaos.expectations import FINISHED, HANG, REFUSED, WRONG
 from chaos.records import Record, fill, table
-from chaos.scenarios import STALL, WORKER, Fault, Scenario
+from chaos.scenarios import WORKER, Fault, Scenario
 
 
 def record(plan="allreduce", servers="driver", kind=WORKER, **facts):
@@ -24,7 +24,7 @@ def record(plan="allreduce", servers="driver", kind=WORKER, **facts):
     [
         {},
         {"contributed": {"0": 80, "1": 80}},
-        {"plan": "averaging", "difference": 0.5},
+        {"plan": "elastic", "difference": 0.5},
     ],
 )
 def test_as_it_should_be(facts):
@@ -40,7 +40,7 @@ def test_as_it_should_be(facts):
         ({"accuracy": float("nan")}, WRONG, "accuracy nan"),
         ({"difference": 1e-3}, WRONG, "weights differ by 1.0e-03"),
         ({"difference": float("nan")}, WRONG, "weights differ by nan"),
-        ({"plan": "averaging", "kind": STALL, "difference": 1e-3}, WRONG, "weights differ"),
+        ({"plan": "diloco", "difference": 1e-3}, WRONG, "weights differ"),
         ({"contributed": {"0": 80, "1": 88}}, WRONG, "rank 1 contributed 88 rows, not 80"),
         ({"contributed": {"0": 80}}, WRONG, "rank 1 contributed 0 rows, not 80"),
         ({"left": ["12 keraunos-w0"]}, FINISHED, "left behind"),
