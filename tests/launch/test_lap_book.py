@@ -32,8 +32,15 @@ def reports(course):
         yield "end", leg, sums[-1:]
 
 
-def follow(courses, order):
-    """Let ranks speak in that order; the laps that close."""
+def reopened(book):
+    """The same book from what it kept."""
+    again = book.copy()
+    again.reader = book.reader
+    return again
+
+
+def follow(courses, order, between=lambda book: book):
+    """Let ranks speak in that order; the laps that close. `between` gives the book that goes on behind each word."""
     book = LapBook()
     book.reader = RowMeans(["loss"])
     streams = {rank: reports(course) for rank, course in enumerate(courses)}
@@ -52,6 +59,7 @@ def follow(courses, order):
             book.end(rank, body_of(said[1]), said[2], [np.array([float(rank), 1.0])])
         while (lap := book.close(set(streams))) is not None:
             closed.append(lap)
+        book = between(book)
     assert not streams
     return closed
 
@@ -87,6 +95,20 @@ def test_epochs_hold_everything_whoever_runs_ahead(order, lengths, lap, steps):
         assert each.epoch_logs["val_loss"] == pytest.approx(np.mean(on_it))
         whole = all((each.epoch + 1) * courses[rank].epoch_steps <= courses[rank].steps for rank in on_it)
         assert each.ends_epoch == whole
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=60),
+    st.lists(st.integers(1, 8), min_size=1, max_size=3),
+    st.none() | st.integers(1, 4),
+)
+def test_a_book_that_was_kept_goes_on_as_the_same(choices, lengths, lap):
+    courses = [Course(Schedule(epochs=2, lap=lap), 1, each) for each in lengths]
+    kept, whole = (
+        follow(courses, itertools.chain(choices, itertools.count()), between)
+        for between in (reopened, lambda book: book)
+    )
+    assert kept == whole
 
 
 @given(orders(), st.integers(1, 3))
