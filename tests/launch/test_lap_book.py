@@ -157,7 +157,7 @@ def test_the_epochs_of_the_others_end_without_one_that_is_lost(order, lengths, l
         if said is None:
             del streams[rank]
         elif said[0] == "measure":
-            book.measure(body_of(said[1]), said[2])
+            book.measure(rank, body_of(said[1]), said[2])
         else:
             book.end(rank, body_of(said[1]), said[2], [])
         close()
