@@ -11,13 +11,21 @@ import keras
 import numpy as np
 import pytest
 
+from keraunos.checkpoints.folder import LocalFolder
+from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import DataError, JobError
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import local
 from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.fit import Saving
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.learners.registry import load_home
+from tests.conformance import engine
 from tests.launch.saved_fit import EPOCHS, LONG, ROWS, job, rows
+
+# Gradients that the servers apply: their optimizer is what remembers.
+GRADIENTS = ExchangePlan("gradients", 1, "synchronous", "adam(learning_rate=0.01)")
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
@@ -36,46 +44,48 @@ class Interrupt(Hooks):
         return False
 
 
-def interrupted(folder, every, epoch=2, **asked):
-    checkpoints = Checkpoints(str(folder), SaveEvery.of(every))
+def fit(folder=None, every="epoch", *, parts=None, hooks=(), **asked):
+    saving = None
+    if folder is not None:
+        saving = Saving(CheckpointStore(LocalFolder(folder)), SaveEvery.of(every))
+    return engine.fitted(job(**asked), parts or rows(), saving=saving, hooks=hooks)
+
+
+def interrupted(folder, every="epoch", epoch=2, **asked):
     with pytest.raises(Interrupted):
-        local.fit(job(**asked), rows(), checkpoints=checkpoints, hooks=[Interrupt(epoch)], verbose=0)
-    return checkpoints
+        fit(folder, every, hooks=[Interrupt(epoch)], **asked)
 
 
 def all_rows(epochs=EPOCHS):
     return {rank: epochs * count for rank, count in enumerate(ROWS)}
 
 
+@pytest.mark.parametrize("every", ["3 rounds", "epoch", "0.02 seconds"])
+@pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize(
-    ("asked", "every"),
-    [
-        ({"exchange": "allreduce"}, "3 rounds"),
-        ({"exchange": "averaging", "servers": 1}, "epoch"),
-        ({"exchange": "allreduce", "servers": "workers"}, "0.1 seconds"),
-    ],
-    ids=["rounds", "epochs-servers", "seconds-workers"],
+    "exchange",
+    ["allreduce", ExchangePlan.named("averaging", every=3), ExchangePlan.named("diloco", every=4), GRADIENTS],
 )
-def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, asked, every):
-    whole = local.fit(job(**asked), rows(), verbose=0)
-    checkpoints = interrupted(tmp_path, every, **asked)
+def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, exchange, servers, every):
+    asked = {"exchange": exchange, "servers": servers}
+    whole = fit(**asked)
+    interrupted(tmp_path, every, **asked)
     names = sorted(each.name for each in tmp_path.iterdir())
-    assert [name for name in names if not name.startswith("checkpoint-")] == ["job.json", "program.json"]
-    assert 1 <= len(names) - 2 <= checkpoints.keep
-    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, verbose=0)
+    saved = [name for name in names if name.startswith("checkpoint-")]
+    assert sorted(set(names) - set(saved)) == ["job.json", "program.json"]
+    assert len(saved) <= 2
+    resumed = fit(tmp_path, every, **asked)
     np.testing.assert_array_equal(resumed.parameters, whole.parameters)
     np.testing.assert_allclose(resumed.history["loss"], whole.history["loss"], rtol=1e-6)
     assert resumed.contributed == whole.contributed == all_rows()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"exchange": "elastic", "servers": 1}, {"exchange": "bounded", "servers": "workers"}],
-    ids=lambda asked: asked["exchange"],
-)
-def test_an_asynchronous_training_applies_every_row_once(tmp_path, asked):
-    checkpoints = interrupted(tmp_path, "epoch", **asked)
-    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, verbose=0)
+@pytest.mark.parametrize("servers", ["driver", "workers", 1])
+@pytest.mark.parametrize("exchange", ["downpour", "hogwild", "bounded", "elastic"])
+def test_an_asynchronous_training_applies_every_row_once(tmp_path, exchange, servers):
+    asked = {"exchange": exchange, "servers": servers}
+    interrupted(tmp_path, **asked)
+    resumed = fit(tmp_path, **asked)
     assert resumed.contributed == all_rows()
     assert len(resumed.history["loss"]) == EPOCHS
     assert np.isfinite(resumed.parameters).all()
@@ -105,22 +115,20 @@ def test_a_driver_that_is_killed_goes_on_to_the_same_bits(tmp_path):
 
 
 def test_a_training_may_go_on_for_longer_and_a_finished_one_gives_the_same_again(tmp_path):
-    checkpoints = Checkpoints(str(tmp_path))
-    local.fit(job(epochs=2), rows(), checkpoints=checkpoints, verbose=0)
-    longer = local.fit(job(), rows(), checkpoints=checkpoints, verbose=0)
-    again = local.fit(job(), rows(), checkpoints=checkpoints, verbose=0)
-    np.testing.assert_array_equal(longer.parameters, local.fit(job(), rows(), verbose=0).parameters)
+    fit(tmp_path, epochs=2)
+    longer, again = fit(tmp_path), fit(tmp_path)
+    np.testing.assert_array_equal(longer.parameters, fit().parameters)
     np.testing.assert_array_equal(again.parameters, longer.parameters)
     assert again.history == longer.history
     assert again.contributed == all_rows()
 
 
 def test_what_is_not_the_same_training_is_refused(tmp_path):
-    checkpoints = interrupted(tmp_path, "epoch", epoch=1)
+    interrupted(tmp_path, epoch=1)
     with pytest.raises(JobError, match="batch_size"):
-        local.fit(job(batch_size=5), rows(), checkpoints=checkpoints, verbose=0)
+        fit(tmp_path, batch_size=5)
     with pytest.raises(DataError, match="not those that the training was saved with"):
-        local.fit(job(), rows(seed=1), checkpoints=checkpoints, verbose=0)
+        fit(tmp_path, parts=rows(seed=1))
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ class SliceState:
     def keep(self) -> Kept:
         """What this slice is now."""
         rounds = self._standing | {rank: member.round for rank, member in self.members.items()}
-        parameters = self.parameters.copy() if self.rule.gives_parameters else self.parameters[:0].copy()
+        parameters = self.parameters[: 0 if self.plan.applies_on_workers else None].copy()
         return Kept(rounds, dict(self.contributed), self.applied, [parameters, *self.rule.state()])
 
     def go_on_from(self, kept: Kept) -> None:
@@ -204,6 +204,8 @@ class SliceState:
         parameters, *rule = kept.arrays
         if parameters.size:
             self.parameters[:] = parameters
+            # What was applied already is answered with the parameters, where a rule has given something else.
+            self.result[:] = parameters
         if rule:
             self.rule.restore(rule)
 
