@@ -70,7 +70,9 @@ class HeldStates:
         if not 0 <= size <= _MOST_BYTES:
             raise WireError(f"a state of {size} bytes is not taken")
         key = (message.rank, target, "slice" in body)
-        buffer = self._arriving.setdefault(key, bytearray(size))
+        if key not in self._arriving:
+            self._arriving[key] = bytearray(size)
+        buffer = self._arriving[key]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
         if len(buffer) != size or message.offset + len(piece) > size:
             del self._arriving[key]
