@@ -1,8 +1,8 @@
 """What saving after an epoch costs a model of 25 million parameters, in one fit.
 
 Two workers share gradients at every step (or another plan with --exchange) and are saved after every third epoch: of
-three epochs one ends with handing the state over, beside one it is written, and one knows nothing of it. Each epoch lasts
-30 seconds or more; --rows sets how long.
+three epochs one ends with handing the state over, beside one it is written, and one knows nothing of it. Each epoch
+lasts 30 seconds or more; --rows sets how long.
 
 Prints the seconds of the three kinds of epochs (medians), what saving adds in all, and the size of a checkpoint.
 
