@@ -36,6 +36,7 @@ from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
+from keraunos.worker.incoming import received
 from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
 from keraunos.worker.state_keeper import StateKeeper
@@ -120,7 +121,7 @@ def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordB
         class_weight=job.schedule.class_weight or None,
     )
     try:
-        for record_batch in record_batches:
+        for record_batch in received(record_batches):
             builder.add(record_batch)
     except BaseException:
         builder.close()
