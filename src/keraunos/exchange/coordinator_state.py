@@ -16,6 +16,7 @@ import numpy as np
 from keraunos.batch import BatchSpec
 from keraunos.exchange.coordination import FIRST_SERVER, Action, Event, Member, Send
 from keraunos.exchange.held_states import Held, HeldStates, Standing
+from keraunos.exchange.norm_sums import NormSums
 from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
 from keraunos.exchange.slice_state import MOST_PARTS
@@ -87,7 +88,7 @@ class CoordinatorState:
         self._probed: set[int] = set()
         self._done_before: dict[int, Tally] = {}
         self._rows: dict[int, dict[str, Any]] = {}
-        self._norms: dict[int, dict[int, float]] = {}
+        self._norms = NormSums()
         self._states = HeldStates()
         self._resumed = False
 
@@ -321,7 +322,7 @@ class CoordinatorState:
         if not self._states.slices or rank not in self._hosts:
             return None
         held = self._states.slices[self._slice_index(rank)]
-        return {"size": len(held.buffer), "arrays": held.arrays, "facts": held.facts}
+        return held.described()
 
     def _ready(self, message: Message) -> list[Action]:
         member = self.members[message.rank]
@@ -454,7 +455,7 @@ class CoordinatorState:
     def _hand_over(self, rank: int) -> list[Action]:
         member, held = self.members[rank], self._states.ranks.get(rank)
         member.asked_for, member.wanted_round, member.returning = None, None, False
-        body = {"size": 0} if held is None else {"size": len(held.buffer), "arrays": held.arrays}
+        body = {"size": 0} if held is None else held.described()
         return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
 
     def _pulse(self, message: Message) -> list[Action]:
@@ -472,15 +473,11 @@ class CoordinatorState:
         """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""
         if message.rank not in self._hosts:
             return self._drop()
-        parts = self._norms.setdefault(message.round, {})
-        parts[message.rank] = float(message.body["value"])
-        if len(parts) < len(self.slices):
+        total = self._norms.add(message.round, message.rank, float(message.body["value"]), len(self.slices))
+        if total is None:
             return []
-        total = sum(parts[rank] for rank in sorted(parts))
-        # Kept for the round that closes: a host that came back may ask again.
-        self._norms = {number: each for number, each in self._norms.items() if number >= message.round}
         answer = Message(Kind.TOTAL_NORM, round=message.round, body={"value": total})
-        return [Send(rank, answer) for rank in sorted(parts)]
+        return [Send(rank, answer) for rank in self._norms.ranks(message.round)]
 
     def _diverged(self, message: Message) -> list[Action]:
         """What a worker has is not finite; it waits for what the driver does about it."""

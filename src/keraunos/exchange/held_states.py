@@ -24,6 +24,10 @@ class Held:
     buffer: bytearray
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def described(self) -> dict[str, Any]:
+        """What one who is to fetch it must know."""
+        return {"size": len(self.buffer), "arrays": self.arrays, "facts": self.facts}
+
 
 @dataclass(frozen=True)
 class Standing:
