@@ -4,7 +4,7 @@ import pytest
 
 from keraunos.checkpoints.claim import differences
 from keraunos.checkpoints.folder import LocalFolder
-from keraunos.checkpoints.store import CheckpointStore
+from keraunos.checkpoints.store import CheckpointStore, TakenOverError
 from keraunos.errors import CheckpointError, JobError
 from tests.conformance.checkpoint_folder_suite import numbered
 
@@ -70,3 +70,33 @@ def test_a_directory_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(CheckpointError, match="cannot be used. Expected a folder that can be made.*Received"):
         CheckpointStore(LocalFolder(tmp_path / "file" / "sub")).claim({})
+
+
+def test_who_was_replaced_writes_nothing_any_more(tmp_path):
+    older, newer = (CheckpointStore(LocalFolder(tmp_path)) for _ in range(2))
+    older.take_over()
+    older.write(numbered(1))
+    newer.take_over()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(
+        TakenOverError, match=r"by another fit of the same job, process \d+ on .*choose another"
+    ):
+        older.write(numbered(7))
+    assert sorted(tmp_path.rglob("*")) == before
+    assert newer.latest().number == 1
+    newer.write(numbered(2))
+    assert newer.numbers() == [1, 2]
+    older.take_over()
+    older.write(numbered(3))
+    assert older.latest().number == 3
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b"{}"])
+def test_a_note_of_the_writer_that_cannot_be_read_stops_nobody(tmp_path, content):
+    store = CheckpointStore(LocalFolder(tmp_path))
+    store.take_over()
+    (tmp_path / "writer.json").unlink()
+    if content is not None:
+        (tmp_path / "writer.json").write_bytes(content)
+    store.write(numbered(1))
+    assert store.latest().number == 1

@@ -120,6 +120,19 @@ def test_what_nobody_foresaw_ends_no_training(tmp_path, caplog):
     )
 
 
+def test_who_was_replaced_is_told_with_the_next(tmp_path):
+    store = CheckpointStore(LocalFolder(tmp_path))
+    store.take_over()
+    with CheckpointWriter(store) as writer:
+        CheckpointStore(LocalFolder(tmp_path)).take_over()
+        writer.submit(numbered(1))
+        assert writer.flush(PATIENCE_S)
+        with pytest.raises(CheckpointError, match="written by another fit of the same job"):
+            writer.submit(numbered(2))
+    assert (writer.written, writer.failures) == (0, 0)
+    assert store.numbers() == []
+
+
 def test_nothing_is_taken_outside_of_the_context(tmp_path):
     writer = CheckpointWriter(CheckpointStore(LocalFolder(tmp_path)))
     with pytest.raises(CheckpointError, match="Checkpoint 1 came when nobody writes"):

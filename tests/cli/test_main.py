@@ -1,3 +1,4 @@
+import os
 import re
 import shlex
 import subprocess
@@ -98,11 +99,19 @@ def test_a_path_that_exists_is_refused_before_training(tmp_path, capsys):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_demo(tmp_path):
+def test_the_demo(tmp_path, tmp_path_factory):
     saved = tmp_path / "digits"
+    # Keras looks for TensorFlow by importing it, which takes seconds in every process; on JAX nobody needs it.
+    watched = tmp_path_factory.mktemp("packages")
+    (watched / "tensorflow.py").write_text(
+        "import pathlib, traceback\n"
+        "pathlib.Path(__file__).with_name('asked').write_text(''.join(traceback.format_stack()))\n"
+        "raise ImportError\n"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "keraunos.cli.main", "demo", "--save", str(saved)],
+        [sys.executable, "-m", "keraunos.cli.main", "demo", "--backend", "jax", "--save", str(saved)],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(watched), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,
@@ -116,3 +125,5 @@ def test_the_demo(tmp_path):
     assert int(total) > 300
     assert (saved / "metadata").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["digits"]
+    asked = watched / "asked"
+    assert not asked.exists(), asked.read_text()

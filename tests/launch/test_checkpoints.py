@@ -13,7 +13,7 @@ import pytest
 
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
-from keraunos.errors import DataError, JobError
+from keraunos.errors import CheckpointError, DataError, JobError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import local
@@ -72,7 +72,7 @@ def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, exchange, ser
     interrupted(tmp_path, every, **asked)
     names = sorted(each.name for each in tmp_path.iterdir())
     saved = [name for name in names if name.startswith("checkpoint-")]
-    assert sorted(set(names) - set(saved)) == ["job.json", "program.json"]
+    assert sorted(set(names) - set(saved)) == ["job.json", "program.json", "writer.json"]
     assert len(saved) <= 2
     resumed = fit(tmp_path, every, **asked)
     np.testing.assert_array_equal(resumed.parameters, whole.parameters)
@@ -121,6 +121,24 @@ def test_a_training_may_go_on_for_longer_and_a_finished_one_gives_the_same_again
     np.testing.assert_array_equal(again.parameters, longer.parameters)
     assert again.history == longer.history
     assert again.contributed == all_rows()
+
+
+def test_a_driver_that_was_given_up_ends_when_it_comes_back(tmp_path):
+    results = []
+
+    class GivenUp(Hooks):
+        """Stands still after its second epoch, until another driver has done the rest."""
+
+        def end_lap(self, lap):
+            if lap.epoch == 2:
+                results.append(fit(tmp_path))
+            return False
+
+    with pytest.raises(CheckpointError, match="now written by another fit of the same job"):
+        fit(tmp_path, hooks=[GivenUp()])
+    np.testing.assert_array_equal(results[0].parameters, fit().parameters)
+    # What the other saved last is what is there.
+    np.testing.assert_array_equal(fit(tmp_path).parameters, results[0].parameters)
 
 
 def test_what_is_not_the_same_training_is_refused(tmp_path):

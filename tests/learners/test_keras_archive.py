@@ -77,6 +77,22 @@ def test_a_class_in_an_importable_module_is_found(tmp_path, monkeypatch):
     assert done.stdout.strip() == "4.0", done.stderr
 
 
+def test_a_layer_that_needs_tensorflow_finds_it_in_a_process_that_has_not_loaded_it(tmp_path):
+    pytest.importorskip("tensorflow")
+    model = keras.Sequential([keras.Input((1,), dtype="int32"), keras.layers.Hashing(3), keras.layers.Embedding(3, 2)])
+    model.compile("sgd", "mse")
+    (tmp_path / "model.keras").write_bytes(to_archive(model))
+    program = """
+        from pathlib import Path
+        from keraunos.learners.keras_archive import from_archive
+        print(from_archive(Path("model.keras").read_bytes()).layers[0].num_bins)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "3", done.stderr
+
+
 def test_a_class_of_a_notebook_is_refused_unless_handed_over(monkeypatch):
     monkeypatch.setattr(Doubling, "__module__", "__main__")
     model = compiled(Doubling(name="twice"))

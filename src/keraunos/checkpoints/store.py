@@ -1,6 +1,7 @@
 """A directory of checkpoints, of which the newest whole one survives a kill at any moment. Runs on the driver.
 
     <folder>/job.json                               whose checkpoints these are
+    <folder>/writer.json                            which process writes them, the last that took the folder over
     <folder>/checkpoint-000000000012/parameters.bin a group of arrays, one behind the other, as raw bytes
     <folder>/checkpoint-000000000012/manifest.json  facts, types, shapes; size and checksum of every file; written last
     <folder>/_writing-checkpoint-…                  one that is being written, or that was when the process died
@@ -16,8 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 import secrets
+import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -34,6 +37,7 @@ from keraunos.errors import CheckpointError, JobError
 logger = logging.getLogger(__name__)
 
 JOB_FILE = "job.json"
+WRITER_FILE = "writer.json"
 MANIFEST_FILE = "manifest.json"
 
 _FORMAT = 1
@@ -42,8 +46,12 @@ _LEFTOVER = re.compile(r"_writing-(?:checkpoint-(\d{12,})|job)-[0-9a-f]{8}")
 _PIECE = 16 << 20
 
 
+class TakenOverError(CheckpointError):
+    """Another process writes the checkpoints of this job now."""
+
+
 class CheckpointStore:
-    """The checkpoints in a folder. One process writes there; any may read meanwhile.
+    """The checkpoints in a folder. The process that took it over last writes there; any may read meanwhile.
 
     Args:
         folder: where they are; it is made when something is written first.
@@ -56,6 +64,7 @@ class CheckpointStore:
         self._folder = folder
         self._keep = keep
         self._broken: set[int] = set()
+        self._token: str | None = None
 
     @property
     def path(self) -> str:
@@ -93,6 +102,14 @@ class CheckpointStore:
                 f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to begin anew."
             )
 
+    def take_over(self) -> None:
+        """Be the one that writes here. Whoever was it before finds out when it writes the next time, and must end.
+
+        A driver that was given up, and replaced, may live: it was only cut off, or stood still.
+        """
+        self._token = secrets.token_hex(8)
+        self.note(WRITER_FILE, {"token": self._token, "host": socket.gethostname(), "process": os.getpid()})
+
     def note(self, name: str, content: Mapping[str, Any]) -> None:
         """Put a small JSON file beside the checkpoints, or in place of the one that is there."""
         try:
@@ -104,16 +121,19 @@ class CheckpointStore:
     def write(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint; it is whole in the directory when this returns, and not there when this raises.
 
-        One of the same number is replaced, and newer ones go: training went back to before them.
+        One of the same number is replaced, and newer ones go: training went back to before them. Raises a
+        `TakenOverError`, and leaves all as it is, where another has taken the directory over.
         """
         name = _name(checkpoint.number)
         aside = f"_writing-{name}-{secrets.token_hex(4)}"
         try:
+            self._check_writer()
             self._remove_leftovers()
             self._folder.make(aside)
             groups = {group: self._write_group(aside, group, arrays) for group, arrays in checkpoint.arrays.items()}
             manifest = {"format": _FORMAT, "number": checkpoint.number, "facts": checkpoint.facts, "groups": groups}
             self._folder.write(f"{aside}/{MANIFEST_FILE}", [seal(manifest)])
+            self._check_writer()
             self._remove([number for number in self.numbers() if number >= checkpoint.number])
             self._folder.rename(aside, name)
         except BaseException as error:
@@ -172,6 +192,22 @@ class CheckpointStore:
         """The numbers of checkpoints that were not committed when whoever wrote them died."""
         matches = (_LEFTOVER.fullmatch(name) for name in self._folder.names())
         return {int(match[1]) for match in matches if match is not None and match[1] is not None}
+
+    def _check_writer(self) -> None:
+        if self._token is None:
+            return
+        try:
+            with self._folder.open(WRITER_FILE) as file:
+                writer = json.loads(file.read())
+            token, process, host = (writer[name] for name in ("token", "process", "host"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return  # nobody to be seen: it is being written, or was removed
+        if token != self._token:
+            raise TakenOverError(
+                f"The checkpoints in {self.path!r} are now written by another fit of the same job, process {process} "
+                f"on {host}. Expected one at a time. This one ends; the other goes on from what this one has saved. "
+                "For a training of its own choose another checkpointDir."
+            )
 
     def _note(self, identity: Mapping[str, Any]) -> None:
         self._folder.make()

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from keraunos.checkpoints.checkpoint import Checkpoint
-from keraunos.checkpoints.store import CheckpointStore
+from keraunos.checkpoints.store import CheckpointStore, TakenOverError
 from keraunos.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class CheckpointWriter:
     """Writes what is submitted, one after the other, in a thread of its own; a context manager owns the thread.
 
     A checkpoint that cannot be written ends no training: it is counted, and a warning says what to do, once for every
-    kind of trouble.
+    kind of trouble. Only where another process has taken the directory over, the next `submit` raises.
 
     Attributes:
         written: how many checkpoints are in the store.
@@ -54,6 +54,7 @@ class CheckpointWriter:
         self._writing = False
         self._closing = False
         self._told: set[str] = set()
+        self._taken_over: TakenOverError | None = None
         self._thread = threading.Thread(target=self._run, name="keraunos-checkpoints", daemon=True)
 
     def __enter__(self) -> Self:
@@ -72,6 +73,8 @@ class CheckpointWriter:
                 "The last checkpoint was not written into %r within %.0f s and is given up; those before are there. %s",
                 self._store.path, self._leave_seconds, _GONE,
             )  # fmt: skip
+        if self._taken_over is not None and error is None:
+            logger.warning("%s", self._taken_over)
         if self.failures:
             logger.warning(
                 "%d of %d checkpoints could not be written into %r; the last reason: %s",
@@ -83,6 +86,8 @@ class CheckpointWriter:
 
         Its arrays must not change any more.
         """
+        if self._taken_over is not None:
+            raise self._taken_over
         with self._changed:
             if self._closing or not self._thread.is_alive():
                 raise CheckpointError(
@@ -105,6 +110,8 @@ class CheckpointWriter:
         while (checkpoint := self._next()) is not None:
             try:
                 self._store.write(checkpoint)
+            except TakenOverError as error:
+                self._taken_over = error
             except Exception as error:  # noqa: BLE001 - whatever it is, training goes on and is told
                 self._failed(checkpoint, error)
             else:

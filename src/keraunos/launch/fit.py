@@ -183,6 +183,7 @@ class Fit:
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
     """The training as it was saved last, if it is this one; `None` where it is to begin."""
     store.claim(identity_of(job, home), MAY_DIFFER)
+    store.take_over()
     store.note(PROGRAM_FILE, this_program())
     checkpoint = store.latest()
     if checkpoint is None:

@@ -30,7 +30,7 @@ def to_archive(model: Any, custom_objects: CustomObjects | None = None) -> bytes
     with tempfile.TemporaryDirectory(prefix="keraunos-") as folder:
         path = Path(folder) / "model.keras"
         try:
-            with _quietly(), keras.saving.custom_object_scope(handed_over):
+            with _quietly(), without_tensorflow(), keras.saving.custom_object_scope(handed_over):
                 model.save(path)
         except Exception as error:
             raise ModelError(
@@ -131,7 +131,7 @@ def output_structure(model: Any) -> Any:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    with _one_at_a_time, without_tensorflow(), warnings.catch_warnings():
+    with _one_at_a_time, warnings.catch_warnings():
         for expected in (
             # An optimizer that had not stepped when it was saved has nothing to load.
             "Skipping variable loading for optimizer",

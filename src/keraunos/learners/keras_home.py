@@ -12,7 +12,7 @@ from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.home_model import HomeModel, MetricStates
-from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_archive import from_archive, to_archive, without_tensorflow
 from keraunos.learners.keras_variables import layout_of, learning_rate_variable, read_vector, write_vector
 from keraunos.learners.metric_states import MetricReader, check_mergeable
 from keraunos.parameters import Vector
@@ -45,9 +45,10 @@ class KerasHome(HomeModel):
 
     def identity(self) -> dict[str, Any]:
         """Its layers, optimizer and loss, by what they are and not by the names that Keras numbers them with."""
-        optimizer = keras.saving.serialize_keras_object(self.model.optimizer)
+        with without_tensorflow():
+            optimizer = keras.saving.serialize_keras_object(self.model.optimizer)
+            compiled = self.model.get_compile_config() or {}
         options = {name: value for name, value in optimizer["config"].items() if name != "name"}
-        compiled = self.model.get_compile_config() or {}
         return {
             **super().identity(),
             "layers": [type(layer).__name__ for layer in self.model.layers],

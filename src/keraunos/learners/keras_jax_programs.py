@@ -22,6 +22,7 @@ import keras
 from keraunos.errors import ModelError
 from keraunos.learners.captured_update import capturing
 from keraunos.learners.instance_patch import replaced
+from keraunos.learners.keras_archive import without_tensorflow
 from keraunos.learners.keras_variables import layout_of, state_variables
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, Term, has_own_loss, noting
 
@@ -225,7 +226,8 @@ def _description(model: Any) -> str | None:
         return None
     # Batches of several inputs or outputs go by their names.
     names = _made_up_names(model) if len(model.inputs) == len(model.outputs) == 1 else {}
-    told = _without_made_up_names(keras.saving.serialize_keras_object(model), names)
+    with without_tensorflow():
+        told = _without_made_up_names(keras.saving.serialize_keras_object(model), names)
     try:
         return json.dumps([told, model.jit_compile, keras.config.floatx()], sort_keys=True)
     except (TypeError, ValueError):

@@ -147,8 +147,12 @@ def _matched(slots: tuple[Slot, ...], ports: tuple[Port, ...], parameter: str, k
 def _unbuilt_copy(model: Any) -> Any:
     import keras
 
+    from keraunos.learners.keras_archive import without_tensorflow
+
     try:
-        return keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
+        with without_tensorflow():
+            told = keras.saving.serialize_keras_object(model)
+        return keras.saving.deserialize_keras_object(told)
     except Exception as error:
         raise ModelError(
             f"The model {model.name!r} has no shapes yet, and a copy of it to build could not be made: {error} "
