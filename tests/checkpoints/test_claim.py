@@ -78,9 +78,7 @@ def test_who_was_replaced_writes_nothing_any_more(tmp_path):
     older.write(numbered(1))
     newer.take_over()
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(
-        TakenOverError, match=r"by another fit of the same job, process \d+ on .*choose another"
-    ):
+    with pytest.raises(TakenOverError, match=r"by another fit of the same job, process \d+ on .*choose another"):
         older.write(numbered(7))
     assert sorted(tmp_path.rglob("*")) == before
     assert newer.latest().number == 1

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -150,11 +151,16 @@ def test_what_is_not_the_same_training_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "victims"),
-    [({"exchange": "averaging", "servers": "workers", "every": 3}, [1]), ({"exchange": "allreduce"}, [0, 1])],
-    ids=["a-part", "everyone"],
+    ("asked", "victims", "number"),
+    [
+        ({"exchange": "averaging", "servers": "workers", "every": 3}, [1], signal.SIGKILL),
+        ({"exchange": "averaging", "servers": "workers", "every": 3}, [1], signal.SIGSTOP),
+        ({"exchange": "averaging", "servers": 1, "every": 3}, [2], signal.SIGSTOP),
+        ({"exchange": "allreduce"}, [0, 1], signal.SIGKILL),
+    ],
+    ids=["a-part", "a-part-silent", "a-server-silent", "everyone"],
 )
-def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, monkeypatch, asked, victims):
+def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, monkeypatch, asked, victims, number):
     made = []
 
     class Processes(local.WorkerProcesses):
@@ -170,13 +176,14 @@ def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, m
             if lap.epoch == 2 and not self.done:
                 self.done = True
                 for victim in victims:
-                    os.kill(made[-1]._processes[victim].pid, signal.SIGKILL)
+                    os.kill(made[-1]._processes[victim].pid, number)
             return False
 
-    whole = local.fit(job(**asked), rows(), verbose=0)
+    patient = replace(job(**asked), worker_patience=5.0, on_worker_lost="continue")
+    whole = local.fit(patient, rows(), verbose=0)
     monkeypatch.setattr(local, "WorkerProcesses", Processes)
     checkpoints = Checkpoints(str(tmp_path))
-    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, hooks=[KillOnce()], verbose=0, max_failures=2)
+    resumed = local.fit(patient, rows(), checkpoints=checkpoints, hooks=[KillOnce()], verbose=0, max_failures=2)
     np.testing.assert_array_equal(resumed.parameters, whole.parameters)
     assert resumed.contributed == all_rows()
     assert len(made) == 2

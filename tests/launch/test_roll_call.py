@@ -177,9 +177,3 @@ def test_a_round_that_only_the_lost_worker_would_have_filled_moves_nothing(proce
     result = _fit(job, processes, parts=parts)
     assert [each.rows_per_epoch for each in result.lost_rows] == [ROWS - 10]
     assert np.isfinite(_vector(result)).all()
-
-
-def test_a_part_of_the_parameters_is_not_left_out(processes):
-    job = replace(_job("averaging", "workers", every=5), worker_patience=PATIENCE, on_worker_lost="continue")
-    with pytest.raises(WorkerError, match=r"nothing was heard.*a part of the parameters"):
-        _fit(job, processes)

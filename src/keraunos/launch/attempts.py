@@ -17,7 +17,7 @@ from keraunos.checkpoints.store import CheckpointStore
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.fit import Saving
-from keraunos.launch.follow import PartLost
+from keraunos.launch.part_lost import PartLost
 from keraunos.launch.training_result import TrainingResult
 
 logger = logging.getLogger(__name__)

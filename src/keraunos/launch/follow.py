@@ -29,6 +29,7 @@ from keraunos.launch import readiness
 from keraunos.launch.divergence import Divergence, LastGood, SkipBook
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.launch.lap_book import ClosedLap, LapBook
+from keraunos.launch.part_lost import PartLost
 from keraunos.launch.rank_table import LostRows, RankTable
 from keraunos.launch.roll_call import RollCall
 from keraunos.launch.saver import Known, Resumed, Saver
@@ -45,10 +46,6 @@ JOIN_SECONDS = 120.0
 LOOK_SECONDS = 0.2
 _LEAVE_SECONDS = 15.0
 _SHOW_SECONDS = 0.5
-
-
-class PartLost(WorkerError):  # noqa: N818 - says what happened
-    """A process was lost, and with it a part of the parameters that no other has."""
 
 
 class Follower:

@@ -19,6 +19,7 @@ from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attendance import Attendance, Change, Turn
+from keraunos.launch.part_lost import PartLost
 from keraunos.launch.rank_table import LostRows, RankTable, report_of, stragglers
 from keraunos.launch.watchdog import Watchdog
 
@@ -99,7 +100,9 @@ class RollCall:
 
     def _lose(self, change: Change, *, others: bool, abandon: Callable[[int], None]) -> None:
         rank, hosts = change.rank, change.rank >= FIRST_SERVER or self._job.servers == "workers"
-        if self._job.on_worker_lost == "stop" or hosts or not others:
+        if hosts:
+            raise PartLost(f"{self._name(rank)} is lost: {self._why(change, hosts=hosts, others=others)}")
+        if self._job.on_worker_lost == "stop" or not others:
             raise WorkerError(self._why(change, hosts=hosts, others=others), rank=rank, host=self._host(rank))
         self._server.leave_out(rank)
         abandon(rank)
@@ -109,7 +112,7 @@ class RollCall:
         tally = self._server.tally(change.rank)
         last = f" It was last seen {_doing(tally.to_json())}." if tally is not None else ""
         if hosts:
-            advice = "It held a part of the parameters, without which nobody can go on: use servers='driver'."
+            advice = "It held a part of the parameters, without which nobody can go on; servers='driver' needs it less."
         elif not others:
             advice = "It was the last one that trained."
         else:
