@@ -10,6 +10,7 @@ the last line of a fit names. Lines are stamped with the machine's monotonic clo
 from __future__ import annotations
 
 import json
+import random
 import sys
 import threading
 import time
@@ -144,6 +145,7 @@ def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
         parameters=str(path),
         epochs=len(result.history["loss"]),
         contributed=contributed(result),
+        lost={str(each.rank): each.rows_per_epoch for each in result.lost_rows},
     )
 
 
@@ -179,7 +181,7 @@ def _rows(session: Any, features: np.ndarray, labels: np.ndarray, *, shuffled: b
 
 
 def _estimator(spec: FitSpec) -> KerasClassifier:
-    keras.utils.set_random_seed(SEED)
+    random.seed(SEED)  # where Keras takes its initial weights from; its own `set_random_seed` loads TensorFlow
     model = keras.Sequential(
         [keras.Input((64,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(10, activation="softmax")]
     )

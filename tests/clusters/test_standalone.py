@@ -79,6 +79,30 @@ def test_a_killed_executor_costs_nothing_but_time(cluster, driver, undisturbed):
     np.testing.assert_allclose(np.load(event["parameters"]), expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("choice", ["continue", "stop"])
+def test_a_worker_that_stays_silent_is_left_out_or_ends_the_fit(cluster, driver, undisturbed, choice):
+    rows = {str(each["rank"]): each["rows"] for each in driver.told("ready", fit="undisturbed")}
+    name = f"silent-{choice}"
+    params = {**PARAMS, "workerPatience": 5.0, "onWorkerLost": choice}
+    driver.fit(FitSpec(name, shuffled=True, params=params, slots=2, hold_at=2))
+    driver.wait_for("lap", fit=name, epoch=2, patience=PATIENCE)
+    silent = cluster.worker(1)
+    silent.send(signal.SIGSTOP)
+    driver.go_on()
+    event = ended(driver, name)
+    if choice == "stop":
+        assert (event["event"], event["error"]) == ("refused", "WorkerError"), event
+        assert "nothing was heard from it" in event["message"]
+    else:
+        assert event["event"] == "finished", event
+        assert event["lost"] == {"1": rows["1"]}
+        assert event["contributed"]["0"] == PARAMS["epochs"] * rows["0"]
+        assert event["contributed"]["1"] < PARAMS["epochs"] * rows["1"]
+        assert event["epochs"] == PARAMS["epochs"]
+    # Spark ends what it cannot cancel.
+    assert processes.await_gone([silent], 30.0) == []
+
+
 def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster, driver, undisturbed):
     driver.fit(FitSpec("stopped", params={**PARAMS, "epochs": 10_000}, stop_at=1))
     event = ended(driver, "stopped")
@@ -86,6 +110,26 @@ def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster
     assert event["error"] == "ClusterError"
     assert "SparkContext was stopped while a fit ran" in event["message"]
     assert driver.leave(30.0) == 0
+    assert_nothing_left(cluster)
+
+
+def test_an_executor_that_is_decommissioned_finishes_its_work(cluster, undisturbed):
+    with Driver(cluster, "decommissioning", {"spark.decommission.enabled": "true"}) as leaving:
+        leaving.fit(FitSpec("drained", shuffled=True, params=PARAMS, slots=2, hold_at=2))
+        leaving.wait_for("lap", fit="drained", epoch=2, patience=PATIENCE)
+        drained = cluster.executor_of(cluster.worker(1))
+        drained.send(signal.SIGPWR)
+        leaving.go_on()
+        event = ended(leaving, "drained")
+        assert event["event"] == "finished", event
+        assert len(leaving.told("ready", fit="drained", rank=1)) == 1
+        expected = np.load(undisturbed[0]["parameters"])
+        np.testing.assert_allclose(np.load(event["parameters"]), expected, rtol=0, atol=1e-5)
+        # It goes when it has nothing left to do, and the next fit has another.
+        assert processes.await_gone([drained], 30.0) == []
+        leaving.fit(FitSpec("next", params={**PARAMS, "epochs": 1}, slots=2))
+        assert ended(leaving, "next")["event"] == "finished"
+        assert leaving.leave(30.0) == 0
     assert_nothing_left(cluster)
 
 
