@@ -1,7 +1,7 @@
 """How long a lost worker is away, against how long a worker takes from its start to its first step.
 
 A standalone Spark of two hosts on this machine; each repeat has a driver of its own, so that no Python worker is warm.
-The process of rank 1 is killed in the middle of the fit; Spark starts the task again. Both times end with the first word
+The process of rank 1 is killed in the middle of the fit; Spark starts the task again. Both times end with the next word
 of the rank's progress, which it gives four times a second.
 
     python benchmarks/recovery.py --repeats 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -105,7 +106,24 @@ def table(records: Sequence[Record]) -> str:
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     leaks = sum(bool(each.left) for each in records)
     lines += ["", f"{len(records)} runs: {told}; {leaks} left something behind; {_problems(records)}."]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_recoveries(records)]) + "\n"
+
+
+def _recoveries(records: Sequence[Record]) -> list[str]:
+    """How often each fault struck, and how long it took until whom it hit went on, by where the parameters live."""
+    found: dict[tuple[str, str | int], list[float | None]] = {}
+    for record in records:
+        for fault, struck, back in zip(
+            record.scenario.faults, record.struck, record.recovery
+        ):  # the last may not have come
+            if struck is not None:
+                found.setdefault((fault.kind, record.scenario.servers), []).append(back)
+    lines = ["| fault | servers | times | back after s, median | at most |", f"|{' --- |' * 5}"]
+    for (kind, servers), backs in sorted(found.items(), key=str):
+        known = [back for back in backs if back is not None]
+        figures = f"{statistics.median(known):.1f} | {max(known):.1f}" if known else " | "
+        lines.append(f"| {kind} | {servers!r} | {len(backs)} | {figures} |")
+    return lines
 
 
 def fill(document: Path, text: str, name: str = "chaos") -> None:

@@ -111,5 +111,5 @@ def _fault(chance: random.Random, kind: str, plan: str) -> Fault:
     rank = 0 if kind == SERVER else chance.randrange(WORKERS)
     epoch = int(PLANS[plan]["epochs"] * chance.uniform(0.05, 0.4))
     return Fault(
-        kind, rank, epoch, round(chance.uniform(0, 0.3), 3), 0.0 if kind in KILLS else chance.choice([2, 5, 8])
+        kind, rank, epoch, round(chance.uniform(0, 0.3), 3), 0.0 if kind in KILLS else chance.choice([2, 5, 8, 15])
     )

@@ -63,11 +63,13 @@ def test_a_run_is_a_line_and_a_row():
 
 
 def test_the_table_counts_and_names_what_is_wrong():
-    last = table([record(), record(outcome=HANG, left=["12 java"])]).splitlines()[-1]
-    assert last.startswith(
-        "2 runs: 1 finished, 0 refused, 1 hang, 0 wrong; 1 left something behind; not as they should be"
+    text = table([record(), record(outcome=HANG, left=["12 java"]), record(struck=[], recovery=[])])
+    (counts,) = [line for line in text.splitlines() if "runs:" in line]
+    assert counts.startswith(
+        "3 runs: 2 finished, 0 refused, 1 hang, 0 wrong; 1 left something behind; not as they should be"
     )
-    assert "run 4: hang" in last
+    assert "run 4: hang" in counts
+    assert text.endswith("| worker killed | 'driver' | 2 | 4.2 | 4.2 |\n")
 
 
 def test_a_documents_table_is_replaced(tmp_path):
