@@ -145,7 +145,7 @@ def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
         parameters=str(path),
         epochs=len(result.history["loss"]),
         contributed=contributed(result),
-        lost={str(each.rank): each.rows_per_epoch for each in result.lost_rows},
+        lost=result.history.lost_rows,
     )
 
 

@@ -176,4 +176,5 @@ def test_a_round_that_only_the_lost_worker_would_have_filled_moves_nothing(proce
     job = replace(_job(epochs=3), worker_patience=PATIENCE, on_worker_lost="continue")
     result = _fit(job, processes, parts=parts)
     assert [each.rows_per_epoch for each in result.lost_rows] == [ROWS - 10]
+    assert 0 < result.history.lost_rows == 3 * (ROWS - 10) - result.contributed[1]
     assert np.isfinite(_vector(result)).all()

@@ -60,6 +60,8 @@ def test_a_pipeline_with_indexed_labels(frame):
     assert last.uid == stages[-1].uid
     assert len(last.history["loss"]) == 8
     assert last.history["loss"][-1] < last.history["loss"][0]
+    assert last.history.lost_rows == 0
+    assert sum(each.rows for each in last.ranks) == 8 * frame.count()
     found = served.select("features", "probability").limit(5).collect()
     inputs = np.array([row.features.toArray() for row in found], dtype=np.float32)
     np.testing.assert_allclose(

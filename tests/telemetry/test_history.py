@@ -97,8 +97,8 @@ def test_plot_without_matplotlib_names_it(monkeypatch):
 
 
 def test_why_it_ended_early_is_told_and_kept():
-    plain, ended = History(EPOCHS), History(EPOCHS, ended="The loss was not finite.", skipped_rows=32)
+    plain, ended = History(EPOCHS), History(EPOCHS, ended="The loss was not finite.", skipped_rows=32, lost_rows=7)
     assert plain.ended is None
     assert set(plain.to_json()) == {"epochs"}
     assert History.from_json(json.loads(json.dumps(ended.to_json()))) == ended
-    assert repr(ended).startswith("History of 2 epochs, 32 rows skipped, ended early: The loss was not finite.\n")
+    assert repr(ended).startswith("History of 2 epochs, 32 rows skipped, 7 rows lost, ended early: The loss")

@@ -150,7 +150,12 @@ class Follower:
         self.contributed = self._server.contributed() or self.contributed
         for each in self._hooks:
             each.end()
-        return History(self._history, ended=self._ended, skipped_rows=self._skips.rows)
+        return History(self._history, ended=self._ended, skipped_rows=self._skips.rows, lost_rows=self._rows_lost())
+
+    def _rows_lost(self) -> int:
+        """How many rows of those that were left out nobody has applied."""
+        due = {each.rank: each.rows_per_epoch * len(self._history) for each in self.roll.lost_rows}
+        return sum(max(0, rows - self.contributed.get(rank, 0)) for rank, rows in due.items())
 
     def _end_early(self, divergence: Divergence) -> None:
         """End for everyone where a worker has met what is not finite: the last good parameters come home."""

@@ -95,6 +95,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             backend=prepared.job.model.backend,
             floatx=prepared.job.model.floatx,
             head=self._head(prepared.model, prepared.signature),
+            ranks=result.ranks,
         )
         fitted = self._fitted(trained)._resetUid(self.uid)
         return self._copyValues(fitted)  # type: ignore[no-any-return]  # spark.ml's own copying

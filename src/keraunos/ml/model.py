@@ -7,7 +7,7 @@ import threading
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pyspark.ml import Model
@@ -15,6 +15,7 @@ from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import ColumnError
 from keraunos.job.columns import Slot
+from keraunos.launch.rank_table import RankTable
 from keraunos.ml.fitting import checked_inputs
 from keraunos.ml.inference import Serving
 from keraunos.ml.params import HasServing
@@ -46,10 +47,11 @@ class Trained:
     backend: str
     floatx: str
     head: Mapping[str, Any] | None = None
+    ranks: RankTable = field(default_factory=RankTable)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Everything but the archive and the history, for the metadata."""
+        """What tells how to use the archive, for the metadata."""
         return {
             "signature": self.signature.to_json(),
             "backend": self.backend,
@@ -82,6 +84,11 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
     def history(self) -> History:
         """What the training measured, epoch by epoch."""
         return self._trained.history
+
+    @property
+    def ranks(self) -> RankTable:
+        """What each worker did in the fit that this model comes from; empty where it was loaded."""
+        return self._trained.ranks
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
         """A copy with other Params; the trained model itself is shared, since it never changes."""

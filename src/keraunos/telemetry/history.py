@@ -28,11 +28,14 @@ class History(Mapping[str, list[float]]):
         epochs: the metrics of each epoch.
         ended: why training ended before its schedule did, because numbers were not finite; `None` where it did not.
         skipped_rows: how many rows, all epochs together, were skipped because what they led to was not finite.
+        lost_rows: how many rows, all epochs together, are missing because their worker was lost and the others went on
+            without it.
     """
 
     epochs: Sequence[Mapping[str, float]] = ()
     ended: str | None = None
     skipped_rows: int = 0
+    lost_rows: int = 0
 
     def __post_init__(self) -> None:
         rows = tuple({str(name): float(value) for name, value in row.items()} for row in self.epochs)
@@ -57,13 +60,14 @@ class History(Mapping[str, list[float]]):
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back; values that JSON has no number for become words."""
         epochs = [{name: _number_to_json(value) for name, value in row.items()} for row in self.epochs]
-        special = {"ended": self.ended, "skipped_rows": self.skipped_rows}
+        special = {"ended": self.ended, "skipped_rows": self.skipped_rows, "lost_rows": self.lost_rows}
         return {"epochs": epochs} | {name: value for name, value in special.items() if value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> History:
         """The history that `to_json` described."""
-        return cls(data["epochs"], data.get("ended"), int(data.get("skipped_rows", 0)))
+        skipped, lost = (int(data.get(name, 0)) for name in ("skipped_rows", "lost_rows"))
+        return cls(data["epochs"], data.get("ended"), skipped, lost)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each epoch and a column for each metric."""
@@ -95,6 +99,7 @@ class History(Mapping[str, list[float]]):
         count = len(self.epochs)
         title = f"History of {count} epoch{'' if count == 1 else 's'}"
         title += f", {self.skipped_rows} rows skipped" if self.skipped_rows else ""
+        title += f", {self.lost_rows} rows lost" if self.lost_rows else ""
         title += f", ended early: {self.ended}" if self.ended else ""
         if not self.metrics:
             return title
