@@ -8,7 +8,8 @@ VENV := .venv
 VENV_TORCH := .venv-torch
 VENV_OLDEST := .venv-oldest
 PIP := -m pip --disable-pip-version-check install --quiet
-PYTEST := -m pytest
+# Two at a time, a file in one process: most tests wait for processes to start, and files share what is dear to set up.
+PYTEST := -m pytest --numprocesses 2 --dist loadfile
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
