@@ -220,3 +220,27 @@ def free_port_pair():
                     continue
                 return low
     raise AssertionError("no free ports")
+
+
+@pytest.mark.parametrize("meet", ["hogwild", "asynchronous", "bounded(2)"])
+def test_what_is_saved_while_others_contribute_has_each_contribution_once(meet):
+    plan = ExchangePlan("updates", 1, meet, "add", scale=1)
+    ones = np.ones(LARGE.size, np.float32)
+    kept = []
+
+    def save(server):
+        server._saved = lambda _, each: kept.append(each)
+        pause = threading.Event()
+        while len(kept) < 25:
+            server.save_slices()
+            pause.wait(0.01)
+
+    rows = {rank: 2 + rank for rank in range(4)}
+    job = Job(plan, LARGE, 0 * ones, lambda rank, _: (ones, rows[rank]), workers=4, rounds=80, keep_results=False)
+    job.run(while_training=save)
+    assert len({str(each.rounds) for each in kept}) > 5
+    for each in kept:
+        assert each.contributed == {rank: rows[rank] * round_ for rank, round_ in each.rounds.items() if round_}
+        assert each.applied == sum(each.rounds.values())
+        if meet != "hogwild":
+            assert {-each.applied} == set(each.arrays[0])

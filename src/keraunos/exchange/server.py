@@ -10,14 +10,15 @@ import json
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import zmq
 
+from keraunos.errors import ExchangeError
 from keraunos.exchange import security
 from keraunos.exchange.coordination import FIRST_SERVER, Action, Event
 from keraunos.exchange.coordinator import Coordinator
@@ -209,7 +210,8 @@ class Server:
         if not self._on_driver:
             self._command(lambda: self.state.save(0))
             return
-        kept = [self._asked(each, each.state.keep) for each in self._slices]
+        with self._still():
+            kept = [each.state.keep() for each in self._slices]
         self._saved(0, _together(kept))
 
     def held(self) -> dict[int, tuple[int, list[Any]]]:
@@ -326,6 +328,26 @@ class Server:
 
         self._tell(server, answer)
         return answers.get(timeout=COLLECT_SECONDS)
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        """Nobody applies anything in here: those who serve the slice wait, each between two contributions."""
+        arrived, go_on = threading.Semaphore(0), threading.Event()
+
+        def wait() -> list[Any]:
+            arrived.release()
+            go_on.wait()
+            return []
+
+        serving = [each for each in self._slices if each.failure is None]
+        try:
+            for each in serving:
+                self._tell(each, wait)
+            if not all(arrived.acquire(timeout=COLLECT_SECONDS) for _ in serving):
+                raise ExchangeError(f"The parameters did not come to rest within {COLLECT_SECONDS:.0f} s to be saved.")
+            yield
+        finally:
+            go_on.set()
 
     def _announced(self, server: SliceServer, round_: int) -> list[Any]:
         if round_ > server.state.open_round + 1:
