@@ -76,12 +76,10 @@ def test_an_answer_that_cannot_be_is_refused_where_it_is_set(params, error, mess
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("params", "error", "message"), REFUSED_BY_FIT)
-def test_answers_that_do_not_fit_together_are_refused_before_any_spark_job(digits, params, error, message):
-    context = digits.sparkSession.sparkContext
-    context.setJobGroup("refused", "nothing may run")
+def test_answers_that_do_not_fit_together_are_refused_before_any_spark_job(digits, jobs_run, params, error, message):
     with pytest.raises(error, match=message):
         KerasClassifier(model=digits_model(), **params).fit(digits)
-    assert list(context.statusTracker().getJobIdsForGroup("refused")) == []
+    assert not jobs_run()
 
 
 @pytest.mark.spark

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import uuid
 from contextlib import ExitStack
 
 import pytest
@@ -12,7 +13,9 @@ from keraunos.worker import resources
 
 
 @pytest.fixture
-def available():
+def available(monkeypatch):
+    """The cores of this machine, none of which anybody has."""
+    monkeypatch.setattr(resources, "CORE_NAME", f"keraunos-core-of-test-{uuid.uuid4()}")
     before = os.sched_getaffinity(0)
     yield tuple(sorted(before))
     os.sched_setaffinity(0, before)
@@ -38,7 +41,10 @@ def test_a_worker_with_several_threads_gets_as_many_cores(available):
 
 
 def test_another_process_does_not_get_the_same_core(available):
-    code = "from keraunos.worker import resources\nwith resources.cores(1) as got: print(got)"
+    code = (
+        f"from keraunos.worker import resources\nresources.CORE_NAME = {resources.CORE_NAME!r}\n"
+        "with resources.cores(1) as got: print(got)"
+    )
     with resources.cores(1) as ours:
         os.sched_setaffinity(0, available)
         told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

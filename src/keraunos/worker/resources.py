@@ -15,6 +15,7 @@ from pathlib import Path
 # What the process was given before any job pinned it; read at first import, while the process is fresh.
 _cores_at_start: tuple[int, ...] = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
 
+CORE_NAME = "keraunos-core"
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
@@ -54,7 +55,7 @@ def unpin() -> None:
 def _take(core: int, held: ExitStack) -> bool:
     name = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     try:
-        name.bind(f"\0keraunos-core-{core}")
+        name.bind(f"\0{CORE_NAME}-{core}")
     except OSError:
         return False
     return True

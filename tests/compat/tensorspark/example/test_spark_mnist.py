@@ -27,7 +27,7 @@ def test_two_workers_learn_the_digits(spark, tmp_path, reading_from, capsys):
         sync_interval=4,
         batch_size=20,
         num_partition=2,
-        num_epoch=3,
+        num_epoch=6,
     )
     assert accuracy > 0.85
     assert capsys.readouterr().out == f"test accuracy {accuracy:.4f}\n"
