@@ -15,11 +15,13 @@ import pytest
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import CheckpointError, DataError, JobError
+from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import local
 from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.fit import Saving
+from keraunos.launch.follow import Follower
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.learners.registry import load_home
 from tests.conformance import engine
@@ -90,6 +92,22 @@ def test_an_asynchronous_training_applies_every_row_once(tmp_path, exchange, ser
     assert resumed.contributed == all_rows()
     assert len(resumed.history["loss"]) == EPOCHS
     assert np.isfinite(resumed.parameters).all()
+
+
+@pytest.mark.parametrize("exchange", ["hogwild", "allreduce"])
+def test_rows_are_counted_when_all_are_done_whoever_says_so_first(monkeypatch, exchange):
+    handle, early = Follower._handle, []
+
+    def the_last_word_first(self, event):
+        if event.kind is Kind.DONE and not early:
+            early.append(event)
+        else:
+            handle(self, event)
+            if event.kind is Kind.DONE:
+                handle(self, early[0])
+
+    monkeypatch.setattr(Follower, "_handle", the_last_word_first)
+    assert fit(exchange=exchange, servers="workers").contributed == all_rows()
 
 
 def newest(folder):

@@ -262,9 +262,9 @@ class Client:
         """Tell the other slices this one's part of a round's squared norm."""
         self._say(Kind.NORM, round_, body={"value": value})
 
-    def done(self, *, wait: bool, body: Mapping[str, Any] | None = None) -> None:
+    def done(self, *, wait: bool) -> None:
         """Say that this rank has trained to the end, and with `wait` wait until all have and the result is home."""
-        self._say(Kind.DONE, body=body)
+        self._say(Kind.DONE)
         if wait:
             self.wait_until(lambda: self.released or None, "RELEASE")
 

@@ -179,10 +179,13 @@ class Follower:
         """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
         deadline = self._clock() + _LEAVE_SECONDS
         expected = set(self._joined) | self._servers
-        while not expected <= self._left and self._clock() < deadline and not self._workers.ended():
+        while not expected <= self._left and self._clock() < deadline:
+            ended = self._workers.ended()
             try:
                 self._handle(self._server.events.get(timeout=LOOK_SECONDS))
             except queue.Empty:
+                if ended:
+                    return
                 self._workers.check()
 
     def _gather(self) -> None:
@@ -377,18 +380,14 @@ class Follower:
 
     def _on_done(self, event: Event) -> None:
         self._done.add(event.rank)
-        self._count(event)
         self._server.retire(event.rank)
         self._close_laps()
 
-    def _count(self, event: Event) -> None:
-        """What the host of a slice says was contributed to it; all slices count alike."""
-        for rank, rows in event.body.get("contributed", ()):
-            self.contributed[int(rank)] = int(rows)
-
     def _on_bye(self, event: Event) -> None:
         self._left.add(event.rank)
-        self._count(event)
+        # What the host of a slice says was contributed to it, now that nobody trains; all slices count alike.
+        for rank, rows in event.body.get("contributed", ()):
+            self.contributed[int(rank)] = int(rows)
         self._tell_left_out()
         self._close_laps()
 

@@ -81,8 +81,8 @@ def run(
                 shard = builder.build(
                     seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
                 )
-                _train(job, seat, client, shard, custom_objects)
-            client.bye()
+                counted = _train(job, seat, client, shard, custom_objects)
+            client.bye(counted)
         except Stopped as stopped:
             logger.info("rank %d ends: %s", seat.rank, stopped)
         except StateLost as error:
@@ -131,10 +131,11 @@ def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordB
 
 def _train(
     job: TrainingJob, seat: Seat, client: Client, shard: Shard, custom_objects: Mapping[str, Any] | None
-) -> None:
+) -> dict[str, Any]:
+    """Train; what the slice that this rank hosts has counted, where it hosts one."""
     if not shard.rows and not shard.validation_rows:
         logger.info("rank %d has no rows and leaves", seat.rank)
-        return
+        return {}
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
     _check_whole_batches(job.schedule, shard, batch_size)
     learner = load_learner(job.model, custom_objects)
@@ -158,8 +159,8 @@ def _train(
             training.run()
             slices.leave()
             # Another rank that has to come back may need what this one has, or the slice that it hosts.
-            counted = {} if host is None else {"contributed": list(host.contributed.items())}
-            client.done(wait=host is not None or job.exchange.synchronous, body=counted)
+            client.done(wait=host is not None or job.exchange.synchronous)
+            return {} if host is None else {"contributed": list(host.contributed.items())}
 
 
 def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
