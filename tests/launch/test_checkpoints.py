@@ -15,6 +15,7 @@ import pytest
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import CheckpointError, DataError, JobError
+from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
@@ -202,6 +203,31 @@ def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, m
     monkeypatch.setattr(local, "WorkerProcesses", Processes)
     checkpoints = Checkpoints(str(tmp_path))
     resumed = local.fit(patient, rows(), checkpoints=checkpoints, hooks=[KillOnce()], verbose=0, max_failures=2)
+    np.testing.assert_array_equal(resumed.parameters, whole.parameters)
+    assert resumed.contributed == all_rows()
+    assert len(made) == 2
+
+
+def test_a_part_that_is_lost_when_it_is_to_come_home(tmp_path, monkeypatch):
+    asked = {"exchange": "averaging", "servers": "workers", "every": 3}
+    whole = local.fit(job(**asked), rows(), verbose=0)
+    made, real = [], Server.parameters
+
+    class Processes(local.WorkerProcesses):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    def parameters(self, check=None, *, last=False):
+        if last and len(made) == 1:
+            os.kill(made[0]._processes[1].pid, signal.SIGKILL)
+            made[0]._processes[1].wait()
+        return real(self, check, last=last)
+
+    monkeypatch.setattr(local, "WorkerProcesses", Processes)
+    monkeypatch.setattr(Server, "parameters", parameters)
+    checkpoints = Checkpoints(str(tmp_path))
+    resumed = local.fit(job(**asked), rows(), checkpoints=checkpoints, verbose=0, max_failures=2)
     np.testing.assert_array_equal(resumed.parameters, whole.parameters)
     assert resumed.contributed == all_rows()
     assert len(made) == 2

@@ -279,7 +279,8 @@ class CoordinatorState:
             return [Send(message.rank, Message(Kind.STOP, body={"reason": self.stopped}))]
         sizes = {name: blob().nbytes for name, blob in self.blobs.items()}
         welcome = Message(Kind.WELCOME, message.rank, message.incarnation, body={"sizes": sizes})
-        event = Event(Kind.HELLO, message.rank, {**message.body, "again": again})
+        facts = {"again": again, "incarnation": message.incarnation}
+        event = Event(Kind.HELLO, message.rank, {**message.body, **facts})
         actions: list[Action] = [event, Send(message.rank, welcome)]
         if again and known is not None and not known.gone:
             # Spark starts ranks that are alive, too, where it runs a stage again. One that waits says nothing that it

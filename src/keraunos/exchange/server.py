@@ -236,6 +236,10 @@ class Server:
         """What a member last said of itself."""
         return self.state.tally(rank)
 
+    def incarnation(self, rank: int) -> int:
+        """Which of its incarnations a member is now."""
+        return self.state.members[rank].incarnation
+
     @property
     def missing(self) -> list[int]:
         """The ranks that the slices here wait for; another thread may be changing that."""

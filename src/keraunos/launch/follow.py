@@ -93,6 +93,7 @@ class Follower:
         self._laps_done: dict[int, int] = {}
         self._resumed = resumed
         self.contributed: dict[int, int] = {}
+        self._incarnations: dict[int, int] = {}
         self._decided: dict[str, Any] | None = None
         number = 0
         if resumed is not None:
@@ -253,6 +254,10 @@ class Follower:
         self._look_next = self._clock() + LOOK_SECONDS
         self._workers.check()
         hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
+        for rank in hosts:
+            # Its word that it is back may lie behind what is waited for now, which only the lost one had.
+            if self._server.incarnation(rank) > self._incarnations[rank]:
+                self._on_return(rank)
         there = (self._joined.keys() - self._done) | hosts
         self.roll.look(there - self._left, self._has_others, self._workers.abandon)
 
@@ -303,24 +308,25 @@ class Follower:
     def _on_hello(self, event: Event) -> None:
         if event.rank >= FIRST_SERVER:
             self._servers.add(event.rank)
+        self._incarnations[event.rank] = int(event.body["incarnation"])
         if event.body["again"]:
-            self._on_return(event)
+            self._on_return(event.rank)
         readiness.check_versions(event)
         if event.rank < FIRST_SERVER:
             self._joined[event.rank] = str(event.body["host"])
 
-    def _on_return(self, event: Event) -> None:
+    def _on_return(self, rank: int) -> None:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
-        where = self._joined.get(event.rank, "a host")
-        if self._job.servers == "workers" or event.rank >= FIRST_SERVER:
-            hosts = event.rank >= FIRST_SERVER
-            who = f"Server {event.rank - FIRST_SERVER}" if hosts else f"Worker {event.rank} on {where}"
+        where = self._joined.get(rank, "a host")
+        if self._job.servers == "workers" or rank >= FIRST_SERVER:
+            hosts = rank >= FIRST_SERVER
+            who = f"Server {rank - FIRST_SERVER}" if hosts else f"Worker {rank} on {where}"
             raise PartLost(
                 f"{who} was lost, and with it the part of the parameters that it held. Look for the reason (memory, a "
                 "lost executor) in the executor's log."
             )
-        self.roll.returns[event.rank] += 1
-        logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", event.rank, where)
+        self.roll.returns[rank] += 1
+        logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", rank, where)
 
     def _on_ready(self, event: Event) -> None:
         if event.rank >= FIRST_SERVER:
