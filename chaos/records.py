@@ -113,9 +113,8 @@ def _recoveries(records: Sequence[Record]) -> list[str]:
     """How often each fault struck, and how long it took until whom it hit went on, by where the parameters live."""
     found: dict[tuple[str, str | int], list[float | None]] = {}
     for record in records:
-        for fault, struck, back in zip(
-            record.scenario.faults, record.struck, record.recovery
-        ):  # the last may not have come
+        # The last faults may not have come: the fit was over before.
+        for fault, struck, back in zip(record.scenario.faults, record.struck, record.recovery):
             if struck is not None:
                 found.setdefault((fault.kind, record.scenario.servers), []).append(back)
     lines = ["| fault | servers | times | back after s, median | at most |", f"|{' --- |' * 5}"]

@@ -57,6 +57,11 @@ def assert_nothing_left(cluster, but=()):
     assert list(cluster.temporary.glob("keraunos*")) == []
 
 
+def assert_same_weights(event, other):
+    found, expected = (np.load(each["parameters"]) for each in (event, other))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
 def test_two_workers_on_two_hosts_train(undisturbed):
     event, hosts = undisturbed
     assert event["event"] == "finished"
@@ -75,8 +80,7 @@ def test_a_killed_executor_costs_nothing_but_time(cluster, driver, undisturbed):
     event = ended(driver, "killed")
     assert event["event"] == "finished", event
     assert len(driver.told("ready", fit="killed", rank=1)) == 2
-    expected = np.load(undisturbed[0]["parameters"])
-    np.testing.assert_allclose(np.load(event["parameters"]), expected, rtol=0, atol=1e-5)
+    assert_same_weights(event, undisturbed[0])
 
 
 @pytest.mark.parametrize("choice", ["continue", "stop"])
@@ -122,8 +126,7 @@ def test_an_executor_that_is_decommissioned_finishes_its_work(cluster, undisturb
         event = ended(leaving, "drained")
         assert event["event"] == "finished", event
         assert len(leaving.told("ready", fit="drained", rank=1)) == 1
-        expected = np.load(undisturbed[0]["parameters"])
-        np.testing.assert_allclose(np.load(event["parameters"]), expected, rtol=0, atol=1e-5)
+        assert_same_weights(event, undisturbed[0])
         # It goes when it has nothing left to do, and the next fit has another.
         assert processes.await_gone([drained], 30.0) == []
         leaving.fit(FitSpec("next", params={**PARAMS, "epochs": 1}, slots=2))

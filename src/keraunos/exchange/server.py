@@ -11,9 +11,9 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import zmq
@@ -39,7 +39,6 @@ from keraunos.job.saving import SavePoints
 from keraunos.parameters import Layout, Vector
 
 COLLECT_SECONDS = 120.0
-Answer = TypeVar("Answer")
 
 # Threads that add into one vector under `hogwild`; more than a few only wait for memory.
 _HOGWILD_THREADS = 4
@@ -318,20 +317,9 @@ class Server:
 
     def _copied(self, server: SliceServer) -> Vector:
         """A copy that no contribution is half in, where contributions are applied whole."""
-        return self._asked(server, lambda: np.array(server.parameters))
-
-    def _asked(self, server: SliceServer, what: Callable[[], Answer]) -> Answer:
-        """What the thread that serves a slice answers between two contributions."""
-        if self.plan.synchronous or self.plan.meet == "hogwild" or server.failure is not None:
-            return what()
-        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-
-        def answer() -> list[Any]:
-            answers.put(what())
-            return []
-
-        self._tell(server, answer)
-        return answers.get(timeout=COLLECT_SECONDS)
+        whole = self.plan.meet not in {"synchronous", "hogwild"}
+        with self._still() if whole else nullcontext():
+            return np.array(server.parameters)
 
     @contextmanager
     def _still(self) -> Iterator[None]:
