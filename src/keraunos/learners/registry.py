@@ -11,6 +11,7 @@ from typing import Any
 from keraunos.errors import JobError
 from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners.home_model import HomeModel
+from keraunos.learners.keras_import import import_keras
 from keraunos.learners.learner import Learner
 
 _LEARNERS = {
@@ -28,8 +29,7 @@ def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None =
         graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive)
         return graph_learner
     use_backend(source.backend)
-    import keras
-
+    keras = import_keras()
     keras.config.set_floatx(source.floatx)
     module_name, class_name = _LEARNERS[source.backend]
     module = importlib.import_module(module_name)

@@ -1,0 +1,39 @@
+"""Importing Keras, in the time that a process needs which was started to train or to predict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+from typing import Any
+
+# All of scikit-learn comes with it: a third of what importing Keras takes.
+_WRAPPERS = "keras.wrappers"
+
+
+def import_keras() -> Any:
+    """The module. Its wrappers for scikit-learn, where it is not imported yet, are when somebody first uses them."""
+    finder = _Later()
+    sys.meta_path.insert(0, finder)
+    try:
+        import keras
+    finally:
+        sys.meta_path.remove(finder)
+    return keras
+
+
+class _Later(MetaPathFinder):
+    """Finds the wrappers as everybody does, and loads them later."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _WRAPPERS:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
