@@ -85,6 +85,25 @@ def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, exchange, ser
 
 
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        ExchangePlan.named("allreduce", compression="int8"),
+        ExchangePlan.named("averaging", every=3, compression="int8"),
+        ExchangePlan("gradients", 1, "synchronous", "adam(learning_rate=0.01)", compression="bfloat16"),
+    ],
+    ids=["allreduce", "averaging", "gradients"],
+)
+def test_what_was_rounded_off_goes_on_too(tmp_path, exchange, servers):
+    asked = {"exchange": exchange, "servers": servers}
+    whole = fit(**asked)
+    interrupted(tmp_path, "3 rounds", **asked)
+    resumed = fit(tmp_path, "3 rounds", **asked)
+    np.testing.assert_array_equal(resumed.parameters, whole.parameters)
+    assert resumed.contributed == all_rows()
+
+
+@pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize("exchange", ["downpour", "hogwild", "bounded", "elastic"])
 def test_an_asynchronous_training_applies_every_row_once(tmp_path, exchange, servers):
     asked = {"exchange": exchange, "servers": servers}

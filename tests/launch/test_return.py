@@ -139,10 +139,10 @@ def test_a_training_that_is_to_stop_at_a_lap_stops_there_though_a_worker_is_lost
     np.testing.assert_array_equal(hooks.vectors[-1], expected)
 
 
-@pytest.mark.parametrize("exchange", ["averaging", "diloco"])
-def test_plans_with_long_rounds_give_the_same_bits(processes, exchange):
+@pytest.mark.parametrize(("exchange", "compression"), [("averaging", None), ("averaging", "int8"), ("diloco", None)])
+def test_plans_with_long_rounds_give_the_same_bits(processes, exchange, compression):
     # Each worker has an optimizer of its own, whose state it leaves with every round.
-    plan = ExchangePlan.named(exchange, every=10)
+    plan = ExchangePlan.named(exchange, every=10, compression=compression)
     expected = local.fit(*_job(plan, epochs=4), verbose=0).parameters
     disturbed, _ = _fit(*_job(plan, epochs=4), processes, victim=1)
     np.testing.assert_array_equal(disturbed, expected)

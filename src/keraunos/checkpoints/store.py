@@ -40,7 +40,7 @@ JOB_FILE = "job.json"
 WRITER_FILE = "writer.json"
 MANIFEST_FILE = "manifest.json"
 
-_FORMAT = 1
+_FORMAT = 2
 _COMMITTED = re.compile(r"checkpoint-(\d{12,})")
 _LEFTOVER = re.compile(r"_writing-(?:checkpoint-(\d{12,})|job)-[0-9a-f]{8}")
 _PIECE = 16 << 20

@@ -34,6 +34,20 @@ class Downlink:
         self._encoded: dict[int, tuple[int, list[Bytes]]] = {}
         self._buffers: dict[int, list[Bytes]] = {}
 
+    def keep(self) -> Vector:
+        """What the next result is encoded with, where everyone gets the same; a copy, empty where there is none."""
+        found = self._shared()
+        return np.empty(0, np.float32) if found is None else found.copy()
+
+    def go_on_from(self, kept: Vector) -> None:
+        """Encode the next result with what was kept."""
+        if not kept.size:
+            return
+        if self._feedback is not None:
+            np.copyto(self._feedback.residual, kept)
+        elif self._codec is not None:
+            self._held[_EVERYONE] = Difference(self._codec, np.array(kept))
+
     def messages(self, message: Message, vector: Vector) -> Iterator[Message]:
         """The messages that carry `vector`; the codec's name is in the body where they are encoded."""
         whole = bool(message.body.get("first"))
@@ -43,6 +57,13 @@ class Downlink:
             yield from _plain(message, self._start(message.rank, vector))
         else:
             yield from self._coded(message, vector)
+
+    def _shared(self) -> Vector | None:
+        if not self._synchronous:
+            return None
+        if self._feedback is not None:
+            return self._feedback.residual
+        return self._held[_EVERYONE].held if _EVERYONE in self._held else None
 
     def _start(self, rank: int, vector: Vector) -> Vector:
         """What a receiver has from now on, whole."""

@@ -116,7 +116,7 @@ class SliceHost:
             if round_:
                 server.state.saves.announce(round_)
             else:
-                self._to_save.put((0, server.state.keep()))
+                self._to_save.put((0, server.keep()))
             return []
 
         server.command(take)
@@ -136,7 +136,7 @@ class SliceHost:
         kept = start.get("kept")
         if kept is not None:
             arrays = unpack_typed(kept["arrays"], self._client.fetch("slice", 0, int(kept["size"])))
-            server.state.go_on_from(Kept.from_json(kept["facts"], arrays))
+            server.go_on_from(Kept.from_json(kept["facts"], arrays))
 
     def _send_saved(self) -> bool:
         some = False

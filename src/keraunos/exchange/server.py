@@ -210,7 +210,7 @@ class Server:
             self._command(lambda: self.state.save(0))
             return
         with self._still():
-            kept = [each.state.keep() for each in self._slices]
+            kept = [each.keep() for each in self._slices]
         self._saved(0, _together(kept))
 
     def held(self) -> dict[int, tuple[int, list[Any]]]:
@@ -304,7 +304,7 @@ class Server:
         for index, endpoint in enumerate(endpoints):
             self._slices.append(SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared))
             if self._standing is not None:
-                self._slices[-1].state.go_on_from(_portion(self._standing.slices[0], index, len(endpoints)))
+                self._slices[-1].go_on_from(_portion(self._standing.slices[0], index, len(endpoints)))
         self.state.slices = [self._slices[0].connection]
         self.state.alternatives = [server.connection for server in self._slices]
         return self._slices

@@ -38,6 +38,14 @@ class SliceLink(ABC):
     def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
         """Say something short."""
 
+    def encode(self, views: Sequence[Vector]) -> None:  # noqa: B027 - may be nothing
+        """Do what can be done with a contribution before it is pushed; it will be."""
+
+    @property
+    def owed(self) -> Vector:
+        """What was rounded off the last contribution and goes with the next one, where it lies; most have none."""
+        return np.empty(0, np.float32)
+
     @abstractmethod
     def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
         """Contribute this slice's part."""
@@ -150,6 +158,7 @@ class RemoteLink(SliceLink):
         self._by_socket = False
         self._joining = False
         self._said: list[tuple[Kind, int, int, Mapping[str, Any], Any]] = []
+        self._encoded: list[tuple[int, Any, bool]] = []
         self._moved = False
         self._empty = False
 
@@ -158,6 +167,16 @@ class RemoteLink(SliceLink):
         self._joining |= kind is Kind.JOIN
         self._note(kind, round_, body or {})
         self._say()
+
+    def encode(self, views: Sequence[Vector]) -> None:
+        """Make the bytes that are sent, where they are others than the contribution's own."""
+        if self._upload is None:
+            self._encoded = list(self._uplink.pieces(views))
+
+    @property
+    def owed(self) -> Vector:
+        """As the uplink has it."""
+        return self._uplink.owed
 
     def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
         """Put the contribution into shared memory and say so, or send it."""
@@ -168,8 +187,9 @@ class RemoteLink(SliceLink):
             if not self._ring(round_, body):
                 self._say()
             return
-        pieces = self._uplink.pieces(views)
-        self._said = [(Kind.PUSH, round_, start, body if last else {}, payload) for start, payload, last in pieces]
+        self._said = [
+            (Kind.PUSH, round_, start, body if last else {}, payload) for start, payload, last in self._encoded
+        ]
         self._say()
 
     def expect(self, round_: int) -> None:

@@ -136,6 +136,20 @@ class SliceServer:
         """How many messages were not taken."""
         return self.state.dropped + self._endpoint.dropped
 
+    def keep(self) -> Kept:
+        """What this slice is now, and what those who read it have of it; for the serving thread."""
+        kept = self.state.keep()
+        parameters, *rule = kept.arrays
+        return replace(kept, arrays=[parameters, self._downlink.keep(), *rule])
+
+    def go_on_from(self, kept: Kept) -> None:
+        """Be what was kept, before anybody has joined."""
+        if kept.arrays:
+            parameters, sent, *rule = kept.arrays
+            self._downlink.go_on_from(sent)
+            kept = replace(kept, arrays=[parameters, *rule])
+        self.state.go_on_from(kept)
+
     def command(self, function: Callable[[], list[Action]]) -> None:
         """Let the serving thread do something with the state before it takes the next message."""
         self._commands.put(function)
@@ -247,7 +261,7 @@ class SliceServer:
                     self._tell_norm(action.round, action.value)
             elif isinstance(action, Save):
                 if self._on_save is not None:
-                    self._on_save(action.round, self.state.keep())
+                    self._on_save(action.round, self.keep())
             elif action.message.rank == self._host_rank and not action.to_sender:
                 if action.message.kind is Kind.RESULT and not action.message.body.get("first"):
                     self.answered = action.message.round

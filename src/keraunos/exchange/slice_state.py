@@ -65,7 +65,8 @@ class Kept:
         rounds: where each rank stands: the round that it contributes to next.
         contributed: how many rows of each rank have been applied.
         applied: how many contributions have been.
-        arrays: the parameters, empty where the rule keeps none, and then what the rule remembers.
+        arrays: the parameters, empty where the rule keeps none, and then what the rule remembers. A server puts what
+            its results are encoded with between them.
     """
 
     rounds: dict[int, int]

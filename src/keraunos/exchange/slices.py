@@ -29,7 +29,8 @@ from keraunos.parameters import Layout, Vector
 class Slices:
     """All slices of a job, as one vector; a context manager that belongs to the client's thread.
 
-    What `collect` gives is good until the next contribution. `before_share` is called before a round is shared.
+    What `collect` gives is good until the next contribution. `before_share` is called before a round is shared;
+    `owed` is then what goes with the one after it.
     """
 
     def __init__(
@@ -120,12 +121,15 @@ class Slices:
         squared_norm: float | None = None,
     ) -> None:
         """Contribute to a round; `values` must stay as they are until `collect`."""
+        contributions = [(link, link.part.of_contribution(values, self._parts)) for link in self._links]
+        for link, views in contributions:
+            link.encode(views)
         self._about_to_share()
         body: dict[str, Any] = {"denominators": list(denominators), "rows": rows}
         if squared_norm is not None:
             body["squared_norm"] = squared_norm
-        for link in self._links:
-            link.push(round_, link.part.of_contribution(values, self._parts), body)
+        for link, views in contributions:
+            link.push(round_, views, body)
 
     def pass_round(self, round_: int) -> None:
         """Take part in a round without a contribution."""
@@ -154,6 +158,18 @@ class Slices:
             if not (link.in_common and self._common is not None):
                 np.copyto(self._whole[link.part.start : link.part.stop], link.result())
         return self._whole
+
+    @property
+    def owed(self) -> Vector:
+        """What was rounded off this rank's contributions and goes with its next one: a copy, often of nothing."""
+        return np.concatenate([link.owed for link in self._links])
+
+    def owe(self, owed: Vector) -> None:
+        """Go on from what `owed` was."""
+        place = 0
+        for link in self._links:
+            np.copyto(link.owed, owed[place : place + link.owed.size])
+            place += link.owed.size
 
     def leave(self) -> None:
         """Say to every slice that this rank contributes no more."""

@@ -26,8 +26,16 @@ class Uplink:
             self._room = codec.encoded_size(self._chunks[0][1])
             self._encoded = np.empty(len(self._chunks) * self._room, dtype=np.uint8)
 
+    @property
+    def owed(self) -> Vector:
+        """What was rounded off the last contribution and goes with the next one, where it lies; it may be nothing."""
+        return np.empty(0, np.float32) if self._feedback is None else self._feedback.residual
+
     def pieces(self, views: Sequence[Vector]) -> Iterator[tuple[int, Any, bool]]:
-        """The chunks of a contribution: where each starts, what travels for it, and whether it is the last."""
+        """The chunks of a contribution: where each starts, what travels for it, and whether it is the last.
+
+        Each is what travels from now on: it is counted as sent.
+        """
         values = self._contiguous(views)
         for number, (start, stop) in enumerate(self._chunks):
             payload: Any = values[start:stop]

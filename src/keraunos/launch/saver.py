@@ -273,7 +273,20 @@ def _points(every: SaveEvery, course: Course) -> SavePoints:
 
 def _shared(states: Mapping[int, tuple[int, Sequence[Any]]]) -> dict[int, tuple[int, Sequence[Any]]]:
     """Where one rank gave what all have, the others have it from there."""
-    whole = next((each for each in states.values() if len(each[1]) > 1 or each[1][0].size), None)
+    whole = next((arrays for _, arrays in states.values() if _is_whole(arrays)), None)
     if whole is None:
         return dict(states)
-    return {rank: each if len(each[1]) > 1 or each[1][0].size else whole for rank, each in states.items()}
+    weights, _, *optimizer = whole
+    shared: dict[int, tuple[int, Sequence[Any]]] = {}
+    for rank, (round_, arrays) in states.items():
+        if _is_whole(arrays):
+            shared[rank] = (round_, arrays)
+        else:
+            owed = arrays[1]
+            shared[rank] = (round_, [weights, owed, *optimizer] if owed.size else whole)
+    return shared
+
+
+def _is_whole(arrays: Sequence[Any]) -> bool:
+    """Whether there are weights or an optimizer's state in what a rank gave, and not only what it owes."""
+    return len(arrays) > 2 or bool(arrays[0].size)

@@ -229,7 +229,7 @@ class _Training:
         self._saves = saves
         self._watch = Watch(job, client, learner)
         self._rounds = rounds_of(job.exchange, learner, slices, self._watch, job.workers)
-        self._state = StateKeeper(job, client, learner, self._rounds, alone=len(rows) == 1)
+        self._state = StateKeeper(job, client, learner, self._rounds, slices, alone=len(rows) == 1)
         self._stopwatch = Stopwatch(client)
         self._rows_done = 0
         self._losses_done = 0
@@ -265,7 +265,7 @@ class _Training:
         if again:
             self._skip(*self._course.place(self._state.round))
         self._state.stand()
-        self._state.leave_always(self._slices)
+        self._state.leave_always()
         if self._plan.synchronous:
             self._client.on(Kind.SAVE, self._announced)
         if self._plan.applies_on_workers:

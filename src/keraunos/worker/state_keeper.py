@@ -37,11 +37,14 @@ class StateKeeper:
         others_have_it: whether every rank has the same weights and optimizer's state.
     """
 
-    def __init__(self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, *, alone: bool) -> None:
+    def __init__(
+        self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, slices: Slices, *, alone: bool
+    ) -> None:
         self.round = 0
         self._client = client
         self._learner = learner
         self._rounds = rounds
+        self._slices = slices
         self._every = _SELDOM if job.state_every is None else job.state_every
         self._may_leave_always = job.state_every is None and _has_long_rounds(job.exchange)
         self.others_have_it = job.exchange.applies_on_workers
@@ -52,18 +55,19 @@ class StateKeeper:
         client.on(Kind.SNAPSHOT, self._remember)
         client.attend(None, self._answer)
 
-    def leave_always(self, slices: Slices) -> None:
+    def leave_always(self) -> None:
         """Leave the state with every round, ahead of its contribution, where that is cheap beside the round's steps."""
-        size = sum(array.nbytes for array in self._learner.optimizer_state())
+        size = sum(array.nbytes for array in (self._slices.owed, *self._learner.optimizer_state()))
         if self._may_leave_always and size <= _MOST_BYTES:
             self._every = 0
             # The steps of a round are taken when it is shared: this is what the next one begins with.
-            slices.before_share = lambda: self._send(self._client.rank, self.round + 1)
+            self._slices.before_share = lambda: self._send(self._client.rank, self.round + 1)
 
     def stand(self) -> None:
         """This rank has what its open round begins with: for others, and for whoever takes its rank."""
         self._settled = True
-        self._client.on(Kind.STOP, lambda _: self._send(self._client.rank))
+        # In the middle of a round it is not known what the next one owes.
+        self._client.on(Kind.STOP, lambda _: self._send(self._client.rank, owes=False))
 
     def end_round(self) -> None:
         """The open round is over."""
@@ -75,7 +79,7 @@ class StateKeeper:
         """Give the driver what this rank needs to go on from here; not `whole` where another rank gives the same."""
         own = [*self._learner.optimizer_state()] if whole else []
         weights = self._rounds.weights() if whole and self._own_weights else np.empty(0, np.float32)
-        self._client.save(self.round, [weights, *own])
+        self._client.save(self.round, [weights, self._slices.owed, *own])
 
     def recover(self, parameters: Vector | None) -> Vector | None:
         """Bring the optimizer to where this rank stands; the weights to continue from."""
@@ -88,12 +92,14 @@ class StateKeeper:
                 f"Rank {self._client.rank} was lost in round {self.round}, and no live worker has the weights and the "
                 "optimizer's state to continue from."
             )
-        kept_at, (weights, *optimizer) = found
+        kept_at, (weights, owed, *optimizer) = found
         if kept_at != self.round:
             logger.warning(
                 "rank %d continues in round %d with an optimizer's state of round %d",
                 self._client.rank, self.round, kept_at,
             )  # fmt: skip
+        elif owed.size:
+            self._slices.owe(owed)
         self._learner.restore_optimizer(optimizer)
         return weights if self._own_weights else parameters
 
@@ -108,10 +114,12 @@ class StateKeeper:
         self._send(target)
         return True
 
-    def _send(self, target: int, round_: int | None = None) -> None:
+    def _send(self, target: int, round_: int | None = None, *, owes: bool = True) -> None:
         weights = self._rounds.weights() if self._own_weights else np.empty(0, np.float32)
         at = self.round if round_ is None else round_
-        self._client.send_state(at, [weights, *self._learner.optimizer_state()], target)
+        # What is owed is each rank's own.
+        owed = self._slices.owed if owes and target == self._client.rank else np.empty(0, np.float32)
+        self._client.send_state(at, [weights, owed, *self._learner.optimizer_state()], target)
 
 
 def _has_long_rounds(plan: ExchangePlan) -> bool:
