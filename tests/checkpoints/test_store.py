@@ -175,7 +175,7 @@ def test_a_later_format_is_not_guessed_at(tmp_path):
     store.write(numbered(1))
     manifest = tmp_path / "checkpoint-000000000001" / "manifest.json"
     manifest.write_bytes(seal(unseal(manifest.read_bytes()) | {"format": 3}))
-    with pytest.raises(CheckpointError, match="it is of format 2, and 1 is the one that is read here"):
+    with pytest.raises(CheckpointError, match="it is of format 3, and 2 is the one that is read here"):
         store.latest()
 
 

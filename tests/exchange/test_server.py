@@ -72,6 +72,24 @@ def test_every_way_gives_the_same_bits(plan):
             np.testing.assert_array_equal(outcome.parameters, ways[0].parameters)
 
 
+@pytest.mark.parametrize(
+    ("plan", "servers", "looks"),
+    [("allreduce", "workers", True), ("downpour", "workers", False), ("downpour", "driver", True)],
+)
+def test_who_has_a_thread_that_serves_sleeps_while_it_waits(monkeypatch, plan, servers, looks):
+    waits = []
+    wait_until = Client.wait_until
+
+    def noted(client, condition, what, again=None):
+        if what == "a round's result":
+            waits.append(client.spins)
+        return wait_until(client, condition, what, again)
+
+    monkeypatch.setattr(Client, "wait_until", noted)
+    run(plan, LARGE, servers=servers, share_memory=False)
+    assert set(waits) == {looks}
+
+
 @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "socket"])
 @pytest.mark.parametrize("servers", PLACES)
 def test_updates_without_waiting_are_each_applied_once(share_memory, servers):

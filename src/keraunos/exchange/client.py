@@ -99,6 +99,7 @@ class Client:
         self.tally = Tally()
         self.waited = 0.0
         self.on_sleep: Callable[[bool], None] | None = None
+        self.spins = True
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -293,7 +294,7 @@ class Client:
     ) -> Found:
         """Attend to everything until `condition` gives something; `again` asks for it once more after a while."""
         began = self._heard = self._clock()
-        spin_until = began + SPIN_SECONDS
+        spin_until = began + (SPIN_SECONDS if self.spins else 0.0)
         ask_at = began + ASK_AGAIN_SECONDS
         self.tally.waiting_for = what
         while (found := condition()) is None:

@@ -99,6 +99,8 @@ class SliceHost:
         self._client.on(Kind.REMOVE, lambda message: _remove(server, message))
         self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
         if thread:
+            # Whoever looks without sleeping would keep the interpreter, and the core, from that thread.
+            self._client.spins = False
             serving = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
             serving.start()
             self._stack.callback(serving.join)
