@@ -27,7 +27,7 @@ help: ## list the commands
 demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process, compare
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
-test: $(VENV)/.installed ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
+test: $(VENV)/.installed $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
 
 test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
@@ -65,6 +65,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
 	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,tensorflow,tensorflow1]' --group dev
 	@touch $@
+
+# Spark's classes in one file, so that the many JVMs of the tests start in half the time.
+$(VENV)/spark.jsa: $(VENV)/.installed scripts/spark_classes.py
+	@$(WITH_JAVA); $(VENV)/bin/python scripts/spark_classes.py $@ >$@.log 2>&1 || echo "JVMs will start slowly; $@.log says why."
 
 $(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
 	@echo "Setting up $(VENV_TORCH) (a few minutes the first time) ..."

@@ -11,12 +11,15 @@ import warnings
 import pytest
 from hypothesis import settings
 
+from tests.java import java_options
+
 # Examples share a machine with Spark; how long one takes says nothing. HYPOTHESIS_PROFILE=thorough looks at many more.
 settings.register_profile("keraunos", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "keraunos"))
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
+os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
 
 # Environments without TensorFlow (torch's own, the oldest) could not even import these.
 NEED_TENSORFLOW = [

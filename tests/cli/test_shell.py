@@ -49,7 +49,6 @@ def test_the_shell_of_the_tensorspark_document(tmp_path):
     own = tmp_path / "startup.py"
     own.write_text("from_my_own_file = sc.version\n")
     environment = {
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYTHONSTARTUP": str(own),
         "MASTER": "local[2]",
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -119,7 +119,7 @@ sys.exit(4)
 @pytest.mark.slow
 def test_a_program_with_a_context_of_its_own_is_submitted(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    environment = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1"}
     options = ["--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR"]
     done = subprocess.run(
         # As a URL: Spark copies it, and it is run from where Spark put the copy.

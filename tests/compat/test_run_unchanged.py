@@ -14,9 +14,7 @@ from keraunos.compat.run_unchanged.spark_settings import settings_for, with_defa
 from keraunos.compat.run_unchanged.systems import PLAIN, SYSTEMS, System, system_named
 from keraunos.errors import JobError
 
-# A JVM that lives for a minute had better not compile for a long life.
 ENVIRONMENT = {
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false --conf spark.log.level=ERROR pyspark-shell",
     "SPARK_LOCAL_IP": "127.0.0.1",
     "TF_CPP_MIN_LOG_LEVEL": "3",

@@ -5,8 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"KERAS_BACKEND": "jax", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+ENVIRONMENT = {"KERAS_BACKEND": "jax"}
 
 RUNNER = """
 import os, sys, types

@@ -21,7 +21,6 @@ def notebook(tmp_path, monkeypatch):
     folder = tmp_path / "jupyter"
     write_settings(folder)
     environment = lab_environment({}, "", folder) | {
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "MASTER": "local[2]",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }

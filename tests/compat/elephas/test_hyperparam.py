@@ -248,10 +248,9 @@ def test_a_script_that_is_run(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     options = "--conf spark.ui.enabled=false --conf spark.log.level=ERROR pyspark-shell"
-    light = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [sys.executable, "-m", "keraunos.cli.main", "run", str(script)],
-        env=os.environ | light | {"PYSPARK_SUBMIT_ARGS": options},
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": options},
         capture_output=True,
         text=True,
         check=False,

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# A JVM that lives for a minute had better not compile for a long life.
 ENVIRONMENT = {
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "KERAS_BACKEND": "jax",
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",

@@ -10,8 +10,6 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SEEDS = Path(__file__).resolve().parents[3] / "examples" / "seeds"
 
 RATE = "lr = 0.01 / 128.0"
@@ -38,7 +36,7 @@ def run(program, folder):
     done = subprocess.run(
         [sys.executable, "-m", "keraunos.cli.main", "run", "--as", "paddle", program],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "MASTER"} | ENVIRONMENT,
+        env={name: value for name, value in os.environ.items() if name != "MASTER"},
         capture_output=True,
         text=True,
         check=False,

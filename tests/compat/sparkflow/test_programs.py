@@ -11,8 +11,7 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYSPARK_PYTHON": sys.executable}
+ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 SCORE = """

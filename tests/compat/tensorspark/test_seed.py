@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 SEED = Path(__file__).resolve().parents[3] / "examples/seeds/tensorspark.py"
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_LOCAL_IP": "127.0.0.1"}
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 DOCUMENT = """
 import tensorflow as tf

@@ -12,8 +12,7 @@ from keraunos.telemetry.tensorboard import read_scalars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# A JVM that lives for a minute had better not compile for a long life.
-ENVIRONMENT = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "MASTER": "local[2]"}
+ENVIRONMENT = {"MASTER": "local[2]"}
 SEEDS = Path(__file__).resolve().parents[3] / "examples" / "seeds"
 
 KEEP_VALUES = """
