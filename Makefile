@@ -67,8 +67,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 # Spark's classes in one file, so that the many JVMs of the tests start in half the time.
-$(VENV)/spark.jsa: $(VENV)/.installed scripts/spark_classes.py
-	@$(WITH_JAVA); $(VENV)/bin/python scripts/spark_classes.py $@ >$@.log 2>&1 || echo "JVMs will start slowly; $@.log says why."
+$(VENV)/spark.jsa: $(VENV)/.installed tests/java.py
+	@$(WITH_JAVA); $(VENV)/bin/python -m tests.java $@ >$@.log 2>&1 || echo "JVMs will start slowly; $@.log says why."
 
 $(VENV_TORCH)/.installed: pyproject.toml constraints.txt constraints-torch.txt
 	@echo "Setting up $(VENV_TORCH) (a few minutes the first time) ..."

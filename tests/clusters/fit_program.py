@@ -32,6 +32,7 @@ from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from tests.clusters.fit_spec import FitSpec, ProgramSpec
 from tests.clusters.processes import until
+from tests.java import SHORT_LIVED
 
 TEST_EVERY = 5
 SLOTS_SECONDS = 60.0
@@ -98,15 +99,14 @@ def run(spec: ProgramSpec) -> None:
 
 
 def _session(spec: ProgramSpec) -> Any:
-    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
         "spark.default.parallelism": "2",
         "spark.driver.host": spec.host,
         "spark.driver.bindAddress": spec.host,
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": options,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **spec.settings,

@@ -27,6 +27,7 @@ from keraunos.worker.thread_name import server_name, worker_name
 from tests.clusters import processes
 from tests.clusters.hosts import Host, Hosts
 from tests.clusters.processes import MARK, Process
+from tests.java import SHORT_LIVED
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -35,8 +36,7 @@ _HOME = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-# A JVM that lives for a minute had better not compile for a long life.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+JAVA_OPTIONS = f"{SHORT_LIVED} -XX:-UsePerfData"
 
 
 class StandaloneCluster:

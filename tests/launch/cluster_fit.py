@@ -18,13 +18,10 @@ from tests.launch.test_spark import frame, job, rows
 
 def start(master, **settings):
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     common = {
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
         "spark.sql.shuffle.partitions": "3",
-        "spark.driver.extraJavaOptions": options,
-        "spark.executor.extraJavaOptions": options,
     }
     for name, value in (common | settings).items():
         builder = builder.config(name, value)

@@ -1,4 +1,4 @@
-"""Importing Keras, in the time that a process needs which was started to train or to predict."""
+"""Importing Keras, in the time that a process needs which was started to train or to predict. Runs there."""
 
 from __future__ import annotations
 
