@@ -16,7 +16,6 @@ import time
 import numpy as np
 
 import keraunos
-from keraunos.exchange import security
 from keraunos.exchange.client import Client
 from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.server import Server
@@ -32,15 +31,15 @@ PLAN = ExchangePlan.named("allreduce")
 def keraunos_round(size, servers, *, curve, sockets, rounds, warm_up):
     """Seconds of each of `rounds` rounds of `size` float32 between two processes, after `warm_up` others.
 
-    `servers` is "driver" or "workers"; `curve` encrypts, as between hosts, where loopback's PLAIN would do; `sockets`
-    keeps the workers from sharing memory.
+    `servers` is "driver" or "workers"; `curve` uses a port and encrypts, as between hosts, where a socket file would
+    do; `sockets` keeps the workers from sharing memory.
     """
-    if curve:
-        security.is_loopback = lambda _: False
     layout = Layout(("w",), ((size,),), trainable=1)
     spawn = multiprocessing.get_context("spawn")
     gate, seconds = spawn.RawArray("l", 2), spawn.Queue()
-    with Server(PLAN, 2, layout, np.zeros(size, np.float32), servers=servers) as server:
+    with Server(
+        PLAN, 2, layout, np.zeros(size, np.float32), servers=servers, host="127.0.0.1" if curve else None
+    ) as server:
         counts = (rounds, warm_up)
         processes = [
             spawn.Process(
@@ -64,8 +63,6 @@ def keraunos_round(size, servers, *, curve, sockets, rounds, warm_up):
 
 def work(rank, connection, servers, size, curve, sockets, counts, gate, seconds):
     """One worker: join, and contribute to every round."""
-    if curve:
-        security.is_loopback = lambda _: False
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
     layout = Layout(("w",), ((size,),), trainable=1)
     with Client(connection, rank, 1, share_memory=not (sockets or curve)) as client:

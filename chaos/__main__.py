@@ -17,10 +17,24 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from chaos.disturbed import OutOfTime
 from chaos.records import Record, fill, table
-from chaos.runs import OutOfTime, Runs, can_mount
-from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, Scenario, draw
+from chaos.runs import Runs, can_mount
+from chaos.scenarios import (
+    DISK,
+    DRIVER,
+    EXECUTOR,
+    PARTITION,
+    SERVER,
+    STAGED,
+    WITHOUT_RANK,
+    WORKER,
+    Fault,
+    Scenario,
+    draw,
+)
 from keraunos import KerasClassifier
+from tests.clusters.fit_spec import TRAIN
 from tests.clusters.hosts import can_make_networks, on_loopback, on_networks
 
 QUICK_RUNS, QUICK_MINUTES = 14, 10.0
@@ -85,14 +99,14 @@ def _kinds(*, networks: bool, mounts: bool) -> list[str]:
         print("Drivers are not killed and disks not filled: estimators have no checkpointDir.")
     if not networks:
         print("No host is cut off: networks cannot be made here (that needs root and `ip`).")
-    kinds = [WORKER, EXECUTOR, SERVER, STALL]
+    kinds = [WORKER, EXECUTOR, SERVER, *STAGED]
     kinds += [PARTITION] if networks else []
     kinds += [DRIVER] if checkpoints else []
     return kinds + ([DISK] if checkpoints and mounts else [])
 
 
 def _tell(scenario: Scenario, record: Record) -> None:
-    faults = ", ".join(f"{fault.kind} {fault.rank} after epoch {fault.epoch}" for fault in scenario.faults)
+    faults = ", ".join(_described(fault) for fault in scenario.faults)
     print(
         f"run {scenario.number}: {scenario.plan}, servers={scenario.servers!r}, "
         f"{'shuffled' if scenario.shuffled else 'direct'}; {faults}: {record.outcome} in {record.seconds:.0f} s"
@@ -100,6 +114,13 @@ def _tell(scenario: Scenario, record: Record) -> None:
         f"{'; ' + record.message[:300] if record.message else ''}",
         flush=True,
     )
+
+
+def _described(fault: Fault) -> str:
+    when = f"after epoch {fault.epoch}" if fault.stage == TRAIN else f"at {fault.stage}"
+    lasting = f" for {fault.seconds:.0f} s" if fault.seconds else ""
+    whom = "" if fault.kind in WITHOUT_RANK else f" {fault.rank}"
+    return f"{fault.label}{whom}{lasting} {when}"
 
 
 if __name__ == "__main__":

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from chaos.scenarios import DISK, DRIVER, EXECUTOR, PARTITION, SERVER, STALL, WORKER, WORKERS, Fault
+from chaos.scenarios import (
+    DISK,
+    DRIVER,
+    DRIVER_PAUSED,
+    EXECUTOR,
+    EXECUTOR_PAUSED,
+    INTERRUPT,
+    JOB_PAUSED,
+    PARTITION,
+    SERVER,
+    WORKER,
+    WORKER_PAUSED,
+    WORKERS,
+    Fault,
+)
+from tests.clusters import processes
 from tests.clusters.drivers import Driver
 from tests.clusters.hosts import plug_cable, pull_cable
 from tests.clusters.processes import Process
@@ -30,11 +45,17 @@ class Strike:
         self.at = time.monotonic()
         self._undo: Undo | None = None
         hits: dict[str, Callable[[], Undo | None]] = {
-            WORKER: lambda: _kill(self._worker(cluster)),
-            EXECUTOR: lambda: _kill(self._executor(cluster)),
-            SERVER: lambda: _kill(cluster.server(fault.rank)),
-            DRIVER: lambda: _kill(driver.process),
-            STALL: lambda: _stop(self._worker(cluster)),
+            WORKER: lambda: _send(self._worker(cluster), signal.SIGKILL),
+            EXECUTOR: lambda: _send(self._executor(cluster), signal.SIGKILL),
+            SERVER: lambda: _send(cluster.server(fault.rank), signal.SIGKILL),
+            DRIVER: lambda: _send(driver.process, signal.SIGKILL),
+            INTERRUPT: lambda: _send(driver.process, signal.SIGINT),
+            WORKER_PAUSED: lambda: _pause(lambda: [self._worker(cluster)]),
+            EXECUTOR_PAUSED: lambda: _pause(lambda: [self._any_executor(cluster)]),
+            DRIVER_PAUSED: lambda: _pause(
+                lambda: [driver.process, *processes.below(driver.process, cluster.members())]
+            ),
+            JOB_PAUSED: lambda: _pause(cluster.members),
             PARTITION: lambda: _cut_off(cluster, self._executor(cluster)),
             DISK: lambda: _fill(disk),
         }
@@ -69,16 +90,25 @@ class Strike:
         worker = self._worker(cluster)
         return None if worker is None else cluster.executor_of(worker)
 
+    def _any_executor(self, cluster: StandaloneCluster) -> Process | None:
+        """The executor of a worker, or one of those that are there when no worker is."""
+        executors = cluster.executors()
+        return self._executor(cluster) or (executors[self.fault.rank % len(executors)] if executors else None)
 
-def _kill(process: Process | None) -> None:
-    if process is None or not process.send(signal.SIGKILL):
+
+def _send(process: Process | None, number: signal.Signals) -> None:
+    if process is None or not process.send(number):
         raise Missed
 
 
-def _stop(process: Process | None) -> Undo:
-    if process is None or not process.send(signal.SIGSTOP):
+def _pause(whom: Callable[[], Sequence[Process | None]]) -> Undo:
+    """Stop processes, and those that they have started meanwhile."""
+    stopped: list[Process] = []
+    for _ in range(2):
+        stopped += [each for each in whom() if each is not None and each not in stopped and each.send(signal.SIGSTOP)]
+    if not stopped:
         raise Missed
-    return lambda: process.send(signal.SIGCONT)
+    return lambda: [each.send(signal.SIGCONT) for each in stopped]
 
 
 def _cut_off(cluster: StandaloneCluster, executor: Process | None) -> Undo:

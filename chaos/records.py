@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from chaos import expectations
-from chaos.expectations import FINISHED, WRONG
-from chaos.scenarios import DISK, DRIVER, SERVER, SYNCHRONOUS, Scenario
+from chaos.expectations import FINISHED, HANG, INTERRUPTED, REFUSED, WRONG
+from chaos.scenarios import SYNCHRONOUS, WITHOUT_RANK, Fault, Scenario
+from tests.clusters.fit_spec import STAGES, TRAIN
+
+LEFT_BEHIND = "something is left behind"
 
 
 @dataclass
@@ -19,10 +22,11 @@ class Record:
     """One run.
 
     Attributes:
-        outcome: finished, refused (with a clear error), hang or wrong.
-        ranks: for each fault whom it hit.
-        struck: for each fault the seconds from the first epoch's end to it; `None` where nobody was left to hit.
-        recovery: for each fault the seconds from it to the next sign that its rank goes on.
+        outcome: finished, refused (with a clear error), interrupted (and the next fit finished), hang or wrong.
+        hit: the faults whose moment came, in that order.
+        ranks: for each of them whom it hit.
+        struck: for each of them the seconds from the fit's beginning to it; `None` where nobody was left to hit.
+        recovery: for each of them the seconds from it to the next sign that its rank goes on.
         contributed: the rows of each rank that the servers applied, where the engine counts them.
         due: the rows of each rank that they should have applied.
         difference: the largest difference of a weight from the undisturbed fit's, for synchronous plans.
@@ -34,6 +38,7 @@ class Record:
     outcome: str = WRONG
     message: str = ""
     seconds: float = 0.0
+    hit: list[Fault] = field(default_factory=list)
     ranks: list[int | None] = field(default_factory=list)
     struck: list[float | None] = field(default_factory=list)
     recovery: list[float | None] = field(default_factory=list)
@@ -50,8 +55,11 @@ class Record:
         if self.outcome not in expectations.allowed(self.scenario):
             self.problems.append(f"{self.outcome}, where the table allows less")
         if self.left:
-            self.problems.append("something is left behind")
-        if self.outcome != FINISHED:
+            self.problems.append(LEFT_BEHIND)
+        rank = next((rank for rank in self.ranks if rank is not None), None)
+        if self.outcome == REFUSED and not expectations.names_the_silent(self.scenario, self.message, rank):
+            self.problems.append("the error does not say who was silent")
+        if self.outcome not in {FINISHED, INTERRUPTED}:
             return
         wrong = [*self._wrong_contributions(), *self._wrong_model()]
         if wrong:
@@ -93,36 +101,75 @@ HEAD = (
     "accuracy",
     "Δ weights",
 )
+SUMMARY_HEAD = (
+    "fault",
+    "runs",
+    "right",
+    "clean errors",
+    "wrong",
+    "hangs",
+    "left behind",
+    "back after s, median",
+    "at most",
+)
 
 
 def table(records: Sequence[Record]) -> str:
-    """All runs as Markdown, and how many ended how."""
-    lines = [f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
-    lines += [f"| {' | '.join(_cells(record))} |" for record in records]
+    """All runs as Markdown, how many ended how, and the same by fault."""
+    lines = _rows(HEAD, [_cells(record) for record in records])
     counts = {
         outcome: sum(each.outcome == outcome for each in records)
-        for outcome in ("finished", "refused", "hang", "wrong")
+        for outcome in (FINISHED, REFUSED, INTERRUPTED, HANG, WRONG)
     }
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     leaks = sum(bool(each.left) for each in records)
     lines += ["", f"{len(records)} runs: {told}; {leaks} left something behind; {_problems(records)}."]
-    return "\n".join([*lines, "", *_recoveries(records)]) + "\n"
+    return "\n".join([*lines, "", *summary(records), "", *stages(records)]) + "\n"
 
 
-def _recoveries(records: Sequence[Record]) -> list[str]:
-    """How often each fault struck, and how long it took until whom it hit went on, by where the parameters live."""
-    found: dict[tuple[str, str | int], list[float | None]] = {}
+def summary(records: Sequence[Record]) -> list[str]:
+    """What came of the runs in which each kind of fault struck, and how long it took until whom it hit went on."""
+    found: dict[str, list[tuple[Record, float | None]]] = {}
     for record in records:
-        # The last faults may not have come: the fit was over before.
-        for fault, struck, back in zip(record.scenario.faults, record.struck, record.recovery):
-            if struck is not None:
-                found.setdefault((fault.kind, record.scenario.servers), []).append(back)
-    lines = ["| fault | servers | times | back after s, median | at most |", f"|{' --- |' * 5}"]
-    for (kind, servers), backs in sorted(found.items(), key=str):
-        known = [back for back in backs if back is not None]
-        figures = f"{statistics.median(known):.1f} | {max(known):.1f}" if known else " | "
-        lines.append(f"| {kind} | {servers!r} | {len(backs)} | {figures} |")
-    return lines
+        for fault, back in _struck(record):
+            found.setdefault(fault.label, []).append((record, back))
+    rows = []
+    for label, times in sorted(found.items()):
+        # A run in which the same kind struck twice counts once.
+        runs = list({id(record): record for record, _ in times}.values())
+        known = [back for _, back in times if back is not None]
+        figures = [f"{statistics.median(known):.1f}", f"{max(known):.1f}"] if known else ["", ""]
+        rows.append([label, *map(str, _counts(runs)), *figures])
+    return _rows(SUMMARY_HEAD, rows)
+
+
+def stages(records: Sequence[Record]) -> list[str]:
+    """How often each kind of fault struck at each stage."""
+    struck = [fault for record in records for fault, _ in _struck(record)]
+    rows = [
+        [label, *(str(sum(each.label == label and each.stage == stage for each in struck)) for stage in STAGES)]
+        for label in sorted({each.label for each in struck})
+    ]
+    return _rows(("struck at", *STAGES), rows)
+
+
+def _struck(record: Record) -> list[tuple[Fault, float | None]]:
+    """The faults that hit somebody, and how long it took until whom they hit went on."""
+    came = zip(record.hit, record.struck, record.recovery, strict=True)
+    return [(fault, back) for fault, struck, back in came if struck is not None]
+
+
+def _counts(runs: Sequence[Record]) -> list[int]:
+    """Each run is right, clean, wrong or a hang; any may have left something behind, too."""
+    hangs = sum(each.outcome == HANG for each in runs)
+    good = [each for each in runs if each.outcome not in {HANG, WRONG} and set(each.problems) <= {LEFT_BEHIND}]
+    right = sum(each.outcome == FINISHED for each in good)
+    left = sum(bool(each.left) for each in runs)
+    return [len(runs), right, len(good) - right, len(runs) - len(good) - hangs, hangs, left]
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def fill(document: Path, text: str, name: str = "chaos") -> None:
@@ -147,7 +194,7 @@ def _cells(record: Record) -> list[str]:
         scenario.plan,
         repr(scenario.servers),
         "shuffled" if scenario.shuffled else "direct",
-        "; ".join(_fault(record, number) for number in range(len(scenario.faults))),
+        "; ".join(_fault(record, fault) for fault in scenario.faults),
         record.outcome,
         _contributed(record),
         "" if record.accuracy is None else f"{record.accuracy:.3f} ({record.undisturbed or math.nan:.3f})",
@@ -155,16 +202,17 @@ def _cells(record: Record) -> list[str]:
     ]
 
 
-def _fault(record: Record, number: int) -> str:
-    fault = record.scenario.faults[number]
-    rank = record.ranks[number] if number < len(record.ranks) else None
-    whom = "" if fault.kind in {DRIVER, DISK, SERVER} else f" {fault.rank if rank is None else rank}"
+def _fault(record: Record, fault: Fault) -> str:
     lasting = f" for {fault.seconds:.0f} s" if fault.seconds else ""
-    struck = record.struck[number] if number < len(record.struck) else None
-    if struck is None:
-        return f"{fault.kind}{whom}{lasting} (nobody left)"
-    back = record.recovery[number] if number < len(record.recovery) else None
-    return f"{fault.kind}{whom}{lasting} ({struck:.1f}, {'not' if back is None else f'{back:.1f}'})"
+    where = "" if fault.stage == TRAIN else f" at {fault.stage}"
+    number = record.hit.index(fault) if fault in record.hit else None
+    rank = fault.rank if number is None or record.ranks[number] is None else record.ranks[number]
+    told = f"{fault.label}{'' if fault.kind in WITHOUT_RANK else f' {rank}'}{lasting}{where}"
+    struck = None if number is None else record.struck[number]
+    if number is None or struck is None:
+        return f"{told} (nobody left)"
+    back = record.recovery[number]
+    return f"{told} ({struck:.1f}, {'not' if back is None else f'{back:.1f}'})"
 
 
 def _contributed(record: Record) -> str:

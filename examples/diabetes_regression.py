@@ -2,12 +2,12 @@
 
 import sys
 
+from keraunos import KerasRegressor
+
 import keras
 from pyspark.ml.evaluation import RegressionEvaluator
 from pyspark.sql import SparkSession
 from sklearn.datasets import load_diabetes
-
-from keraunos import KerasRegressor
 
 
 def main(path="data/diabetes.parquet"):

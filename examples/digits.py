@@ -2,14 +2,14 @@
 
 import sys
 
+from keraunos import KerasClassifier
+
 import keras
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import SparkSession
 from sklearn.datasets import load_digits
-
-from keraunos import KerasClassifier
 
 
 def main(path="models/digits"):

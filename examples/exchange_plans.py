@@ -2,13 +2,13 @@
 
 import time
 
+from keraunos import ExchangePlan, KerasClassifier
+
 import keras
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import SparkSession
 from sklearn.datasets import load_digits
-
-from keraunos import ExchangePlan, KerasClassifier
 
 PLANS = {
     "allreduce": "allreduce",

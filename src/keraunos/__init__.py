@@ -1,12 +1,15 @@
 """Deep learning on Apache Spark: any compiled Keras model as a spark.ml estimator. Runs everywhere.
 
-Importing this package loads no framework; a public name is loaded when it is first used.
+Importing this package loads no framework; a public name is loaded when it is first used. It settles which backend Keras
+will run on, where nobody has: see `keraunos.backends`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from keraunos.backends import settle_backend
 
 if TYPE_CHECKING:
     from keraunos.errors import KeraunosError as KeraunosError
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
     from keraunos.ml.estimator import KerasModel as KerasModel
     from keraunos.ml.regressor import KerasRegressionModel as KerasRegressionModel
     from keraunos.ml.regressor import KerasRegressor as KerasRegressor
+    from keraunos.trust import trust_modules as trust_modules
+    from keraunos.trust import trusting as trusting
 
 __version__ = "0.1.0"
+
+settle_backend()
 
 _HOMES = {
     "ExchangePlan": "keraunos.job.exchange_plan",
@@ -37,6 +44,8 @@ _HOMES = {
     "Sent": "keraunos.exchange.rules.rule",
     "TrainingJob": "keraunos.job.training_job",
     "register_rule": "keraunos.job.rule_spec",
+    "trust_modules": "keraunos.trust",
+    "trusting": "keraunos.trust",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - the table above is the list of public names

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,32 @@ class BatchSpec:
             targets=None if data["targets"] is None else _specs_from_json(data["targets"]),
             weighted=data["weighted"],
         )
+
+
+class Front(Protocol):
+    """The layers of a model that are run once per row, where rows are read, before a learner sees them."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of all inputs of the model."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The inputs that the front reads."""
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """The inputs that the learner takes as they are."""
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The names of what the front makes for the learner."""
+
+    def __call__(self, inputs: Arrays) -> Arrays:
+        """What the learner takes for these rows."""
+
+    def encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """What it makes of the inputs that it reads."""
 
 
 def fits(found: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:

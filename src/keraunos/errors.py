@@ -5,7 +5,7 @@
     │   ├── ModelError               the model: not compiled, cannot be rebuilt on a worker, wrong output shape
     │   ├── ColumnError              a column: missing, or of a type that no model input takes
     │   └── PlanError                the exchange plan: unknown name, answers that do not fit together
-    ├── DataError (ValueError)       a row: null, NaN, ragged, label out of range; or no rows at all
+    ├── DataError (ValueError)       a row: null, NaN, infinite, ragged, label out of range; or none
     ├── ClusterError                 the cluster: no Java, too few slots, a port in use, executors unlike the driver
     ├── WorkerError                  a worker failed: carries its rank, its host and the end of its log
     ├── ExchangeError                the parameter exchange ended: stopped, superseded, server gone

@@ -19,6 +19,8 @@ EXPORTED = [
     "TrainingJob",
     "__version__",
     "register_rule",
+    "trust_modules",
+    "trusting",
 ]
 
 

@@ -4,17 +4,22 @@ import json
 
 import pytest
 
-from chaos.expectations import FINISHED, HANG, REFUSED, WRONG
-from chaos.records import Record, fill, table
-from chaos.scenarios import WORKER, Fault, Scenario
+from chaos.expectations import FINISHED, HANG, INTERRUPTED, REFUSED, WRONG
+from chaos.records import Record, fill, stages, summary, table
+from chaos.scenarios import DRIVER_PAUSED, INTERRUPT, WORKER, WORKER_PAUSED, Fault, Scenario
+from tests.clusters.fit_spec import LOAD, TRAIN
+
+KILLED = Fault(WORKER, 1, 3, 0.1)
+SILENT = Fault(WORKER_PAUSED, 1, 3, 0.1, 8, beyond=True)
+SILENT_DRIVER = Fault(DRIVER_PAUSED, 1, 0, 0.1, 8, LOAD, beyond=True)
+BROKEN_OFF = Fault(INTERRUPT, 1, 0, 0.1, stage=LOAD)
 
 
-def record(plan="allreduce", servers="driver", kind=WORKER, **facts):
-    scenario = Scenario(
-        4, plan, servers, shuffled=True, faults=(Fault(kind, 1, 3, 0.1, 0.0 if kind == WORKER else 2.0),)
-    )
+def record(plan="allreduce", servers="driver", fault=KILLED, **facts):
+    scenario = Scenario(4, plan, servers, shuffled=True, faults=(fault,))
     good = {"outcome": FINISHED, "accuracy": 0.97, "undisturbed": 0.96, "difference": 1e-7, "struck": [1.5]}
-    made = Record(scenario, **{**good, "due": {"0": 80, "1": 80}, "recovery": [4.25], **facts})
+    good |= {"due": {"0": 80, "1": 80}, "recovery": [4.25], "hit": [fault], "ranks": [1]}
+    made = Record(scenario, **{**good, **facts})
     made.judge()
     return made
 
@@ -25,6 +30,18 @@ def record(plan="allreduce", servers="driver", kind=WORKER, **facts):
         {},
         {"contributed": {"0": 80, "1": 80}},
         {"plan": "elastic", "difference": 0.5},
+        {"fault": BROKEN_OFF, "outcome": INTERRUPTED},
+        {
+            "fault": SILENT,
+            "outcome": REFUSED,
+            "message": "Worker 1 on h failed: nothing was heard from it for 5 s, as workerPatience allows.",
+        },
+        {
+            "fault": SILENT_DRIVER,
+            "outcome": REFUSED,
+            "message": "WorkerError: Nothing was heard from the driver at tcp://h:1 for 6 s (driverPatience).",
+        },
+        {"fault": SILENT_DRIVER},
     ],
 )
 def test_as_it_should_be(facts):
@@ -44,6 +61,15 @@ def test_as_it_should_be(facts):
         ({"contributed": {"0": 80, "1": 88}}, WRONG, "rank 1 contributed 88 rows, not 80"),
         ({"contributed": {"0": 80}}, WRONG, "rank 1 contributed 0 rows, not 80"),
         ({"left": ["12 keraunos-w0"]}, FINISHED, "left behind"),
+        ({"fault": BROKEN_OFF}, FINISHED, "finished, where"),
+        ({"fault": BROKEN_OFF, "outcome": INTERRUPTED, "difference": 1e-3}, WRONG, "weights differ"),
+        ({"fault": SILENT}, FINISHED, "finished, where"),
+        (
+            {"fault": SILENT, "outcome": REFUSED, "message": "Worker 0 on h failed: nothing was heard from it"},
+            REFUSED,
+            "does not say who was silent",
+        ),
+        ({"fault": SILENT_DRIVER, "outcome": REFUSED, "message": "A task failed."}, REFUSED, "who was silent"),
     ],
 )
 def test_not_as_it_should_be(facts, outcome, problem):
@@ -62,14 +88,46 @@ def test_a_run_is_a_line_and_a_row():
     )
 
 
+def test_a_fault_at_a_stage_says_so():
+    row = table([record(fault=SILENT_DRIVER, recovery=[None])]).splitlines()[2]
+    assert "| driver paused beyond patience for 8 s at load (1.5, not) |" in row
+
+
 def test_the_table_counts_and_names_what_is_wrong():
-    text = table([record(), record(outcome=HANG, left=["12 java"]), record(struck=[], recovery=[])])
+    never = {"struck": [], "recovery": [], "hit": [], "ranks": []}
+    text = table([record(), record(outcome=HANG, left=["12 java"]), record(**never)])
     (counts,) = [line for line in text.splitlines() if "runs:" in line]
     assert counts.startswith(
-        "3 runs: 2 finished, 0 refused, 1 hang, 0 wrong; 1 left something behind; not as they should be"
+        "3 runs: 2 finished, 0 refused, 0 interrupted, 1 hang, 0 wrong; 1 left something behind; not as they should be"
     )
     assert "run 4: hang" in counts
-    assert text.endswith("| worker killed | 'driver' | 2 | 4.2 | 4.2 |\n")
+    assert "worker killed 1 (nobody left)" in text
+
+
+def test_each_kind_of_fault_is_summed_up():
+    rows = summary(
+        [
+            record(),
+            record(outcome=HANG, left=["12 java"]),
+            record(fault=BROKEN_OFF, outcome=INTERRUPTED, recovery=[None]),
+            record(fault=SILENT, outcome=REFUSED, recovery=[None], message="The Spark job failed."),
+        ]
+    )
+    assert rows[0].startswith("| fault | runs | right | clean errors | wrong | hangs | left behind |")
+    assert rows[2:] == [
+        "| Ctrl-C | 1 | 0 | 1 | 0 | 0 | 0 |  |  |",
+        "| worker killed | 2 | 1 | 0 | 0 | 1 | 1 | 4.2 | 4.2 |",
+        "| worker paused beyond patience | 1 | 0 | 0 | 1 | 0 | 0 |  |  |",
+    ]
+
+
+def test_the_stages_are_counted():
+    head, _, *rows = stages([record(), record(fault=SILENT_DRIVER), record(fault=SILENT_DRIVER)])
+    places = [each.strip() for each in head.split("|")]
+    cells = {row.split("|")[1].strip(): [each.strip() for each in row.split("|")] for row in rows}
+    assert cells["driver paused beyond patience"][places.index(LOAD)] == "2"
+    assert cells["worker killed"][places.index(TRAIN)] == "1"
+    assert cells["worker killed"][places.index(LOAD)] == "0"
 
 
 def test_a_documents_table_is_replaced(tmp_path):

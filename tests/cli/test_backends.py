@@ -1,5 +1,6 @@
 import pytest
 
+from keraunos.backends import BACKENDS
 from keraunos.cli import backends
 from keraunos.errors import ModelError
 
@@ -7,7 +8,7 @@ from keraunos.errors import ModelError
 @pytest.fixture
 def only(monkeypatch):
     def install(*names):
-        monkeypatch.setattr(backends, "find_spec", lambda name: name if name in names else None)
+        monkeypatch.setattr(backends, "installed_backends", lambda: [name for name in BACKENDS if name in names])
 
     return install
 

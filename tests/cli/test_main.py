@@ -18,6 +18,15 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"keraunos {keraunos.__version__}\n"
 
 
+def test_help_names_every_command_and_every_system(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    text = capsys.readouterr().out
+    for command in ("demo", "run", "submit", "shell", "resume", "notebook", "paddle"):
+        assert f"\n    {command} " in text
+    assert "elephas, paddle, sparkflow, tensorspark, zoo" in " ".join(text.split())
+
+
 def test_help_of_the_demo_names_every_choice(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["demo", "--help"])

@@ -18,7 +18,7 @@ from tests.clusters.processes import Process
 from tests.clusters.standalone import ROOT, StandaloneCluster
 
 # What a fit ends with, one way or another.
-ENDS = ("finished", "refused", "failed")
+ENDS = ("finished", "refused", "interrupted", "failed")
 
 
 class Gone(Exception):  # noqa: N818 - says what happened
@@ -29,11 +29,16 @@ class Driver:
     """One run of `fit_program` on a cluster; `events` is all that it has told so far."""
 
     def __init__(
-        self, cluster: StandaloneCluster, name: str = "driver", settings: Mapping[str, str] | None = None
+        self,
+        cluster: StandaloneCluster,
+        name: str = "driver",
+        settings: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
     ) -> None:
         self.events: list[dict[str, Any]] = []
         self._cluster = cluster
         self._log = cluster.folder / f"{name}.log"
+        self._prefix = prefix
         self._spec = ProgramSpec(cluster.master, cluster.hosts.center, str(cluster.folder), dict(settings or {}))
         self._changed = threading.Condition()
         self._ended = False
@@ -41,7 +46,7 @@ class Driver:
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "tests.clusters.fit_program", to_line(self._spec)],
+                [*self._prefix, sys.executable, "-m", "tests.clusters.fit_program", to_line(self._spec)],
                 cwd=ROOT,
                 env=self._cluster.environment,
                 stdin=subprocess.PIPE,
@@ -79,7 +84,7 @@ class Driver:
         self._say(to_line(spec))
 
     def go_on(self) -> None:
-        """Let a driver that holds after an epoch go on."""
+        """Let a driver that holds after an epoch or at a stage go on."""
         self._say("")
 
     def leave(self, patience: float) -> int:

@@ -9,13 +9,16 @@ the last line of a fit names. Lines are stamped with the machine's monotonic clo
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +29,13 @@ from sklearn.datasets import load_digits
 
 from keraunos import KerasClassifier, KeraunosError
 from keraunos.exchange.wire import Kind
-from keraunos.launch import follow
+from keraunos.launch import follow, preflight
 from keraunos.launch import spark as launch
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from tests.clusters.fit_spec import FitSpec, ProgramSpec
 from tests.clusters.processes import until
+from tests.clusters.stages import at_stages
 from tests.java import SHORT_LIVED
 
 TEST_EVERY = 5
@@ -86,14 +90,24 @@ class Told(Hooks):
 
 
 def tell(event: str, **facts: Any) -> None:
-    print(json.dumps({"event": event, "at": time.monotonic(), **facts}), flush=True)
+    # One write a line: threads tell, too.
+    sys.stdout.write(json.dumps({"event": event, "at": time.monotonic(), **facts}) + "\n")
+    sys.stdout.flush()
 
 
 def run(spec: ProgramSpec) -> None:
+    # Whoever is started in the background by a shell ignores SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     session = _session(spec)
     tell("session", application=session.sparkContext.applicationId)
+    settings: dict[str, str] = {}
     for line in iter(sys.stdin.readline, ""):
-        _fit(session, FitSpec(**json.loads(line)), Path(spec.save))
+        fit = FitSpec(**json.loads(line))
+        if fit.settings != settings:
+            session.stop()
+            settings = fit.settings
+            session = _session(replace(spec, settings={**spec.settings, **settings}))
+        _fit(session, fit, Path(spec.save))
     session.stop()
     tell("end")
 
@@ -111,7 +125,7 @@ def _session(spec: ProgramSpec) -> Any:
         "spark.ui.showConsoleProgress": "false",
         **spec.settings,
     }
-    builder = SparkSession.builder.master(spec.master)
+    builder = SparkSession.builder.master(settings.pop("spark.master", spec.master))
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -124,15 +138,13 @@ def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
     until(lambda: launch.total_slots(session) >= spec.slots, SLOTS_SECONDS, f"{spec.slots} slots")
     began = time.monotonic()
     kept: list[Any] = []
-    with _seen(Told(spec, session), kept):
-        try:
-            _estimator(spec).fit(_rows(session, features[~for_test], labels[~for_test], shuffled=spec.shuffled))
-        except KeraunosError as error:
-            tell("refused", fit=spec.name, error=type(error).__name__, message=str(error))
-            return
-        except Exception as error:  # noqa: BLE001 - any other error than ours is what the reader wants to know of
-            tell("failed", fit=spec.name, error=type(error).__name__, message=str(error)[:3000])
-            return
+    rows = _rows(session, features[~for_test], labels[~for_test], spec)
+    with _seen(Told(spec, session), kept), at_stages(spec.holds, lambda stage: _reach(spec, stage)):
+        failure = _failure_of(lambda: _estimator(spec).fit(rows))
+    if failure is not None:
+        event, error, message = failure
+        tell(event, fit=spec.name, error=error, message=message, left=_left(session))
+        return
     (result,) = kept
     path = folder / f"{spec.name}.npy"
     np.save(path, result.parameters)
@@ -146,7 +158,41 @@ def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
         epochs=len(result.history["loss"]),
         contributed=contributed(result),
         lost=result.history.lost_rows,
+        left=_left(session),
     )
+
+
+def _failure_of(fit: Callable[[], object]) -> tuple[str, str, str] | None:
+    """How a fit failed: the event to tell, the error's name and its message. The error itself is not kept."""
+    try:
+        fit()
+    except KeraunosError as error:
+        return "refused", type(error).__name__, str(error)
+    except KeyboardInterrupt as error:
+        return "interrupted", type(error).__name__, str(error)
+    except Exception as error:  # noqa: BLE001 - any other error than ours is what the reader wants to know of
+        return "failed", type(error).__name__, str(error)[:3000]
+    return None
+
+
+def _reach(spec: FitSpec, stage: str) -> None:
+    """Tell that a stage is reached, and wait to be let go on."""
+    tell("stage", fit=spec.name, stage=stage)
+    sys.stdin.readline()
+
+
+def _left(session: Any) -> list[str]:
+    """What a fit that is over has left in this process and its session: Spark jobs and threads."""
+    # Memory that was shared stays mapped while an object that nobody can reach has a view of it.
+    gc.collect()
+    context = session.sparkContext
+    if preflight.is_stopped(context):
+        return []
+    # Spark knows of the end of a job by an event, which is behind the end itself.
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    jobs = [f"Spark job {each}" for each in context.statusTracker().getActiveJobsIds()]
+    names = sorted(each.name for each in threading.enumerate())
+    return jobs + [f"thread {name} of the driver" for name in names if name.startswith("keraunos")]
 
 
 @contextmanager
@@ -173,11 +219,15 @@ def _seen(hooks: Told, kept: list[Any]) -> Iterator[None]:
         launch.fit, follow.Follower._handle = real, handle  # type: ignore[method-assign]
 
 
-def _rows(session: Any, features: np.ndarray, labels: np.ndarray, *, shuffled: bool) -> Any:
+def _rows(session: Any, features: np.ndarray, labels: np.ndarray, spec: FitSpec) -> Any:
     """The rows, in partitions that depend on nothing but the rows."""
     rows = [(number, row.tolist(), int(label)) for number, (row, label) in enumerate(zip(features, labels))]
     frame = session.createDataFrame(rows, "id int, features array<float>, label int")
-    return frame.repartition(2, "id") if shuffled else frame
+    frame = frame.repartition(2, "id") if spec.shuffled else frame
+    if spec.slow_rows:
+        sleeps = f"java_method('java.lang.Thread', 'sleep', cast({spec.slow_rows} as bigint))"
+        return frame.selectExpr("id", f"if({sleeps} = 'null', features, null) as features", "label")
+    return frame
 
 
 def _estimator(spec: FitSpec) -> KerasClassifier:

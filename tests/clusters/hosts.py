@@ -1,8 +1,9 @@
 """Places for the workers of a cluster on one machine: addresses of the loopback, or hosts with a network of their own.
 
 Loopback addresses need nothing. A host of its own is a network namespace, joined to the others by a bridge; it has its
-own mark, by which processes on one host know each other, so that its members use the network as on a real cluster. Its
-cable can be pulled. That needs root and `ip`.
+own mark, by which processes on one host know each other, so that its members use the network as on a real cluster. It
+has an IPv4 and an IPv6 address, it knows the center by a name for both, and its cable can be pulled. A driver may stand
+apart, where workers cannot reach its own address. All that needs root and `ip`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from pathlib import Path
 
 # Addresses that are set aside for trials of networks; which 256 of them is drawn.
 _NETWORK = "198.18"
-# Runs a command with another identity of the machine than the one that the kernel tells.
-_WITH_MARK = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
+_NETWORK_APART = "198.19"
+# The same for IPv6: addresses that nobody routes.
+_NETWORK_6 = "fd6b"
+# Runs a command with another identity of the machine than the one that the kernel tells, and with names of its own.
+_WITH_MARK = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
+# What workers with a network of their own may call the center.
+CENTER_NAME = "center.keraunos.test"
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class Host:
     address: str
     prefix: tuple[str, ...] = ()
     cable: str | None = None
+    address_6: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Hosts:
 
     center: str
     workers: tuple[Host, ...]
+    center_6: str | None = None
 
     @property
     def have_cables(self) -> bool:
@@ -66,15 +74,31 @@ def can_make_networks() -> bool:
 def on_networks(count: int, folder: Path) -> Iterator[Hosts]:
     """Hosts with a network of their own each, gone at the end; raises OSError where the system does not let us."""
     label = secrets.token_hex(3)
-    network = f"{_NETWORK}.{secrets.randbelow(256)}"
+    network = _Network(f"kx{label}", f"{_NETWORK}.{secrets.randbelow(256)}", f"{_NETWORK_6}:{secrets.token_hex(2)}:")
     with ExitStack() as stack:
-        bridge = f"kx{label}"
-        _ip("link", "add", bridge, "type", "bridge")
-        stack.callback(_ip, "link", "del", bridge)
-        _ip("addr", "add", f"{network}.1/24", "dev", bridge)
-        _ip("link", "set", bridge, "up")
-        hosts = [_host(stack, f"kx{label}-{number}", bridge, network, number, folder) for number in range(count)]
-        yield Hosts(f"{network}.1", tuple(hosts))
+        _ip("link", "add", network.bridge, "type", "bridge")
+        stack.callback(_ip, "link", "del", network.bridge)
+        _give(network.bridge, network, 1)
+        hosts = [_host(stack, network, number, folder) for number in range(count)]
+        yield Hosts(network.address(1), tuple(hosts), network.address_6(1))
+
+
+@contextmanager
+def apart() -> Iterator[Host]:
+    """A host that reaches this machine, and nothing beyond it; no worker reaches its address."""
+    name = f"ka{secrets.token_hex(3)}"
+    network = _Network(name, f"{_NETWORK_APART}.{secrets.randbelow(256)}", f"{_NETWORK_6}:{secrets.token_hex(2)}:")
+    with ExitStack() as stack:
+        _ip("netns", "add", name)
+        stack.callback(_ip, "netns", "del", name)
+        outside, inside = f"{name}a", f"{name}b"
+        _ip("link", "add", outside, "type", "veth", "peer", "name", inside)
+        _ip("link", "set", inside, "netns", name)
+        _give(outside, network, 1)
+        _give(inside, network, 2, "-n", name)
+        _ip("-n", name, "link", "set", "lo", "up")
+        _ip("-n", name, "route", "add", "default", "via", network.address(1))
+        yield Host(network.address(2), ("ip", "netns", "exec", name))
 
 
 def pull_cable(host: Host) -> None:
@@ -87,22 +111,46 @@ def plug_cable(host: Host) -> None:
     _ip("link", "set", _cable_of(host), "up")
 
 
-def _host(stack: ExitStack, name: str, bridge: str, network: str, number: int, folder: Path) -> Host:
+@dataclass(frozen=True)
+class _Network:
+    bridge: str
+    prefix: str
+    prefix_6: str
+
+    def address(self, number: int) -> str:
+        return f"{self.prefix}.{number}"
+
+    def address_6(self, number: int) -> str:
+        return f"{self.prefix_6}:{number}"
+
+
+def _host(stack: ExitStack, network: _Network, number: int, folder: Path) -> Host:
+    name = f"{network.bridge}-{number}"
     cable, inside = f"{name}a", f"{name}b"
-    address = f"{network}.{number + 2}"
     mark = folder / f"{name}.mark"
     mark.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
-    stack.callback(mark.unlink, missing_ok=True)
+    names = folder / f"{name}.hosts"
+    centers = [f"{network.address(1)} {CENTER_NAME}", f"{network.address_6(1)} {CENTER_NAME}"]
+    names.write_text("\n".join(["127.0.0.1 localhost", *centers, ""]), encoding="ascii")
+    for each in (mark, names):
+        stack.callback(each.unlink, missing_ok=True)
     _ip("netns", "add", name)
     stack.callback(_ip, "netns", "del", name)
     _ip("link", "add", cable, "type", "veth", "peer", "name", inside)
     _ip("link", "set", inside, "netns", name)
-    _ip("link", "set", cable, "master", bridge)
+    _ip("link", "set", cable, "master", network.bridge)
     _ip("link", "set", cable, "up")
-    _ip("-n", name, "addr", "add", f"{address}/24", "dev", inside)
-    _ip("-n", name, "link", "set", inside, "up")
+    _give(inside, network, number + 2, "-n", name)
     _ip("-n", name, "link", "set", "lo", "up")
-    return Host(address, ("ip", "netns", "exec", name, "sh", "-c", _WITH_MARK, "sh", str(mark)), cable)
+    prefix = ("ip", "netns", "exec", name, "sh", "-c", _WITH_MARK, "sh", str(mark), str(names))
+    return Host(network.address(number + 2), prefix, cable, network.address_6(number + 2))
+
+
+def _give(device: str, network: _Network, number: int, *where: str) -> None:
+    """Give a device its addresses; `where` names its namespace."""
+    _ip(*where, "addr", "add", f"{network.address(number)}/24", "dev", device)
+    _ip(*where, "addr", "add", f"{network.address_6(number)}/64", "dev", device, "nodad")
+    _ip(*where, "link", "set", device, "up")
 
 
 def _cable_of(host: Host) -> str:

@@ -52,8 +52,12 @@ def ended(driver, name):
 
 
 def assert_nothing_left(cluster, but=()):
-    assert processes.await_gone([each for each in cluster.members() if each not in but], 30.0) == []
-    assert [each for each in cluster.members() if each not in but] == []
+    # Asked again and again: a process that ends may start another to tidy up behind it.
+    for _ in processes.ticks(30.0):
+        left = [each for each in cluster.members() if each not in but]
+        if not left:
+            break
+    assert left == []
     assert list(cluster.temporary.glob("keraunos*")) == []
 
 
@@ -109,6 +113,31 @@ def test_a_worker_that_stays_silent_is_left_out_or_ends_the_fit(cluster, driver,
     assert processes.await_gone([silent], 30.0) == []
 
 
+def test_a_driver_that_stood_still_for_too_long_is_named(cluster, driver, undisturbed):
+    """Nobody has the weights of `allreduce` when all workers have ended; they did so because the driver was silent."""
+    params = {**PARAMS, "driverPatience": 5.0}
+    driver.fit(FitSpec("still", shuffled=True, params=params, slots=2, hold_at=2))
+    driver.wait_for("lap", fit="still", epoch=2, patience=PATIENCE)
+    ranks = [cluster.worker(rank) for rank in (0, 1)]
+    driver.process.send(signal.SIGSTOP)
+    try:
+        named = [each.name for each in ranks]
+        processes.until(
+            lambda: not any(each.lives and processes.Process.of(each.pid).name in named for each in ranks),
+            60.0,
+            "the end of workers that nobody speaks to",
+        )
+    finally:
+        driver.process.send(signal.SIGCONT)
+    driver.go_on()
+    event = ended(driver, "still")
+    assert event["event"] == "refused", event
+    assert "no live worker has the weights" in event["message"]
+    assert "Nothing was heard from the driver at " in event["message"]
+    assert "(driverPatience)" in event["message"]
+    assert event["left"] == []
+
+
 def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster, driver, undisturbed):
     driver.fit(FitSpec("stopped", params={**PARAMS, "epochs": 10_000}, stop_at=1))
     event = ended(driver, "stopped")
@@ -116,6 +145,16 @@ def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster
     assert event["error"] == "ClusterError"
     assert "SparkContext was stopped while a fit ran" in event["message"]
     assert driver.leave(30.0) == 0
+    assert_nothing_left(cluster)
+
+
+def test_a_driver_that_listens_everywhere_is_reached_at_its_own_address(cluster, undisturbed):
+    with Driver(cluster, "everywhere", {"spark.driver.bindAddress": "0.0.0.0"}) as everywhere:
+        everywhere.fit(FitSpec("everywhere", shuffled=True, params=PARAMS))
+        event = ended(everywhere, "everywhere")
+        assert event["event"] == "finished", event
+        assert_same_weights(event, undisturbed[0])
+        assert everywhere.leave(30.0) == 0
     assert_nothing_left(cluster)
 
 

@@ -3,6 +3,8 @@
 A test class inherits `CheckpointFolderSuite` and gives `folder` and `files`, the path below which its files lie.
 """
 
+import stat
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,20 @@ class CheckpointFolderSuite:
         with pytest.raises(OSError, match="file"):
             folder.write("file", [b"second"])
         assert read(folder, "file") == b"first"
+
+    def test_a_private_file_is_its_owners_alone(self, folder, files):
+        folder.make()
+        files.chmod(0o750)
+        folder.write_private("file", b"content")
+        owned = folder.read_owned("file")
+        assert owned.content == b"content"
+        assert (owned.file.owner, owned.folder.owner) == (owned.reader, owned.reader)
+        assert (owned.file.mode, owned.folder.mode) == (0o600, 0o750)
+        assert stat.S_IMODE((files / "file").stat().st_mode) == 0o600
+        with pytest.raises(OSError, match="file"):
+            folder.write_private("file", b"another")
+        with pytest.raises(FileNotFoundError):
+            folder.read_owned("nothing")
 
     def test_a_missing_file(self, folder):
         folder.make()

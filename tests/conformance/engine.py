@@ -2,7 +2,6 @@
 
 import threading
 
-import keras
 import numpy as np
 import pyarrow as pa
 
@@ -14,7 +13,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.fit import Fit
-from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_archive import from_archive, live_source
 from keraunos.learners.keras_variables import read_vector
 from keraunos.worker import loop
 
@@ -51,9 +50,7 @@ def job_of(
 ):
     columns = Columns((Slot(None, ("x",)),), (Slot(None, ("y",)),), weight=weight, validation=validation)
     return TrainingJob(
-        model=model
-        if isinstance(model, ModelSource)
-        else ModelSource(to_archive(model, custom), keras.config.backend()),
+        model=model if isinstance(model, ModelSource) else live_source(model, custom),
         columns=columns,
         schedule=Schedule(**schedule),
         exchange=exchange if isinstance(exchange, ExchangePlan) else ExchangePlan.named(exchange, every=every),
@@ -119,6 +116,9 @@ class Threads:
     def advice(self):
         return ""
 
+    def preparing(self, seconds):
+        return False
+
     def abandon(self, rank):
         """Its thread ends by itself, or is waited for in the end."""
 
@@ -140,7 +140,7 @@ def fitted(job, parts, *, share_memory=True, **options):
 def train(job, parts, **options):
     """Train and give the model and the history."""
     result = fitted(job, parts, **options)
-    return from_archive(result.archive), result.history
+    return from_archive(result.archive, trusted=job.model.trusted), result.history
 
 
 def global_batches(job, parts):
@@ -163,7 +163,7 @@ def global_batches(job, parts):
 
 def plain_keras(job, parts):
     """The same job in one process: plain Keras fed the same sequence of global batches."""
-    model = from_archive(job.model.archive)
+    model = from_archive(job.model.archive, trusted=job.model.trusted)
     for inputs, targets, weights in global_batches(job, parts):
         model.train_on_batch(inputs, targets, sample_weight=weights)
     return model

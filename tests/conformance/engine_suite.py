@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance import engine
+from tests.conformance import engine, keras_features
 from tests.conformance import learner_models as models
 
 ROWS = 130
@@ -67,6 +67,12 @@ class EngineSuite:
         job = engine.job_of(make(), workers, batch_size=8, epochs=-(-50 // steps), seed=3, **options)
         trained, _ = engine.train(job, parts)
         assert engine.difference(trained, engine.plain_keras(job, parts)) < tolerance
+
+    @pytest.mark.parametrize("exchange", ["allreduce", "averaging"])
+    @pytest.mark.parametrize("name", ["`use_ema`", "LoRA on a Dense layer", "one frozen variable"])
+    def test_a_feature_of_keras_holds_on_this_backend(self, name, exchange):
+        (feature,) = [each for each in keras_features.FEATURES_OF_KERAS if each.name == name]
+        assert keras_features.difference(feature, 2, exchange) < 1e-4
 
     def test_two_runs_are_equal_to_the_bit_however_rows_arrive(self):
         rows = digits()

@@ -131,6 +131,15 @@ class ExchangeSuite:
             with subtests.test(servers=where):
                 np.testing.assert_array_equal(trained(name, where), trained(name, PLACES[0]))
 
+    @pytest.mark.parametrize("meet", ["asynchronous", "hogwild", "bounded(2)"])
+    def test_a_lone_worker_computes_each_gradient_on_the_parameters_its_last_one_led_to(self, meet):
+        def weights(meet):
+            plan = ExchangePlan("gradients", 1, meet, "adam(learning_rate=0.1)")
+            job = engine.job_of(linear_model(), 1, exchange=plan, epochs=3, batch_size=16)
+            return read_vector(engine.train(job, problem()[0][:1])[0])
+
+        np.testing.assert_array_equal(weights(meet), weights("synchronous"))
+
     @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "socket"])
     @pytest.mark.parametrize("name", LINEAR)
     def test_what_was_sent_is_what_was_applied(self, name, share_memory, subtests):

@@ -9,12 +9,14 @@ import pytest
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
-from keraunos.job.training_job import ModelSource
-from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.keras_variables import layout_of, read_vector
 from keraunos.learners.metric_states import MetricReader
 from tests.conformance import learner_models as models
 from tests.conformance.learner_suite import LearnerSuite, assert_close, kept, reduced
+
+# Layers that no loss depends on have no gradient, of which Keras warns on TensorFlow and torch.
+NO_GRADIENT = pytest.mark.filterwarnings("ignore:Gradients do not exist for variables:UserWarning")
 
 
 class KerasLearnerSuite(LearnerSuite):
@@ -22,7 +24,7 @@ class KerasLearnerSuite(LearnerSuite):
     models = models
 
     def source(self, model):
-        return ModelSource(to_archive(model), self.backend, keras.config.floatx())
+        return live_source(model, backend=self.backend)
 
     def vector(self, model):
         return read_vector(model)
@@ -57,6 +59,7 @@ class KerasLearnerSuite(LearnerSuite):
         assert not np.allclose(learner.predict(batch.inputs), before)
         assert layout_of(model).shapes == learner.layout.shapes
 
+    @NO_GRADIENT
     @pytest.mark.parametrize("case", models.LOSSES, ids=lambda case: case.__name__)
     def test_contributions_add_up_to_the_global_batch(self, case):
         model, batches = case()
@@ -141,3 +144,25 @@ class KerasLearnerSuite(LearnerSuite):
         assert not np.array_equal(learner.read(), before)
         with pytest.raises(ModelError, match="exchange='averaging'"):
             learner.gradient(batch)
+
+    @NO_GRADIENT
+    @pytest.mark.parametrize("name", ["added_loss", "rebuilding", "unlabelled_step"])
+    def test_models_without_labels_train_as_in_plain_keras(self, name):
+        model, batches = getattr(models, name)(), [models.unlabelled_rows(6, seed) for seed in (1, 2, 3)]
+        stepping, applying = self.learner(model, batches[0]), self.learner(model, batches[0])
+        start = stepping.read()
+        for batch in batches:
+            stepping.step(batch)
+            applying.apply(reduced([applying.gradient(batch)], applying.layout))
+            model.fit(batch.inputs, batch_size=batch.rows, verbose=0)
+        assert_close(stepping.read(), read_vector(model))
+        assert_close(applying.read(), read_vector(model))
+        assert not np.allclose(stepping.read(), start)
+
+    @NO_GRADIENT
+    def test_outputs_without_a_loss_are_still_predicted(self):
+        model, batches = models.a_loss_for_one_of_two_outputs()
+        learner = self.learner(model, batches[0])
+        learner.step(batches[0])
+        learner.evaluate(batches[0])
+        assert set(learner.predict(batches[0].inputs)) == {"left", "right"}

@@ -205,6 +205,18 @@ def two_outputs_of_two_kinds():
     return _seeded(model), _weighted(_two_targets())
 
 
+def a_loss_for_one_of_two_outputs():
+    model, batches = two_outputs()
+    model.compile(keras.optimizers.SGD(0.1), [None, "sparse_categorical_crossentropy"])
+    return model, [Batch(b.inputs, {"right": b.targets["right"]}, None, b.rows) for b in batches]
+
+
+def a_loss_for_one_of_two_named_outputs():
+    model, batches = two_outputs_of_two_kinds()
+    model.compile(keras.optimizers.SGD(0.1), {"left": "mse"}, metrics={"right": ["accuracy"]})
+    return model, batches
+
+
 LOSSES = [
     mean_over_rows,
     weighted_rows,
@@ -218,11 +230,51 @@ LOSSES = [
     ignored_class,
     two_outputs,
     two_outputs_of_two_kinds,
+    a_loss_for_one_of_two_outputs,
+    a_loss_for_one_of_two_named_outputs,
 ]
 
 if "mean_with_sample_weight" not in (keras.losses.Loss.__doc__ or ""):
     # The reduction is younger than the oldest Keras that is supported.
     LOSSES = [case for case in LOSSES if "weights" not in case.__name__ and case is not two_outputs_of_two_kinds]
+
+
+@keras.saving.register_keras_serializable("learner_suite")
+class Squared(keras.layers.Layer):
+    """Adds a loss of its own to what it passes on."""
+
+    def call(self, inputs):
+        self.add_loss(keras.ops.mean(keras.ops.square(inputs)))
+        return inputs
+
+
+@keras.saving.register_keras_serializable("learner_suite")
+class Rebuilding(keras.Sequential):
+    """Is compared with its own input."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        assert y is None
+        return keras.ops.mean(keras.ops.square(x - y_pred))
+
+
+def added_loss():
+    model = keras.Sequential([keras.Input((FEATURES,)), *_hidden(), Squared(), keras.layers.Dense(2)])
+    model.compile(keras.optimizers.SGD(0.1), loss=None)
+    return _seeded(model)
+
+
+def rebuilding():
+    model = Rebuilding([keras.Input((FEATURES,)), *_hidden(), keras.layers.Dense(FEATURES)])
+    model.compile(keras.optimizers.SGD(0.1))
+    return _seeded(model)
+
+
+def unlabelled_step():
+    return _of_class(_step_classes()[2], loss=None)
+
+
+def unlabelled_rows(count, seed=0):
+    return Batch(rows(count, seed).inputs, None, None, count)
 
 
 @keras.saving.register_keras_serializable("learner_suite")
@@ -289,7 +341,19 @@ def _jax_steps():
                 trained, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trained)
             return {}, (trained, aux[2], optimizer, metrics)
 
-    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2})
+    class UnlabelledStep(keras.Sequential):
+        def train_step(self, state, data):
+            trained, others, optimizer, metrics = state
+
+            def loss(trained):
+                outputs, moved = self.stateless_call(trained, others, data, training=True)
+                return jax.numpy.mean(outputs**2), moved
+
+            (value, moved), gradients = jax.value_and_grad(loss, has_aux=True)(trained)
+            trained, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trained)
+            return {"loss": value}, (trained, moved, optimizer, metrics)
+
+    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2}), UnlabelledStep
 
 
 def _tensorflow_steps():
@@ -307,7 +371,14 @@ def _tensorflow_steps():
                 self.optimizer.apply_gradients(zip(gradients, self.trainable_weights))
             return {}
 
-    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2})
+    class UnlabelledStep(keras.Sequential):
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self(data, training=True) ** 2)
+            self.optimizer.apply(tape.gradient(loss, self.trainable_weights), self.trainable_weights)
+            return {"loss": loss}
+
+    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2}), UnlabelledStep
 
 
 def _torch_steps():
@@ -326,12 +397,22 @@ def _torch_steps():
                     self.optimizer.apply(gradients, self.trainable_weights)
             return {}
 
-    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2})
+    class UnlabelledStep(keras.Sequential):
+        def train_step(self, data):
+            self.zero_grad()
+            loss = torch.mean(self(data, training=True) ** 2)
+            loss.backward()
+            gradients = [weight.value.grad for weight in self.trainable_weights]
+            with torch.no_grad():
+                self.optimizer.apply(gradients, self.trainable_weights)
+            return {"loss": loss}
+
+    return ClippedStep, type("DoubleStep", (ClippedStep,), {"times": 2}), UnlabelledStep
 
 
-def _of_class(model_class):
+def _of_class(model_class, loss="sparse_categorical_crossentropy"):
     model = model_class([keras.Input((FEATURES,)), *_hidden(), keras.layers.Dense(3, activation="softmax")])
-    model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+    model.compile(keras.optimizers.SGD(0.1), loss)
     return _seeded(model)
 
 

@@ -213,26 +213,64 @@ def test_a_null_inside_an_array_is_found(array):
 )
 def test_nan_is_refused_unless_allowed(array):
     text = message(DataError, array)
-    assert text.startswith("Column 'x' holds NaN; expected a number everywhere. Received: ")
-    assert "nan" in text
+    assert text.startswith("Column 'x' holds NaN; expected a finite number everywhere. Received: nan ")
     assert "in row 1." in text
     assert np.isnan(as_dense(read(array, allow_nan=True))).sum() == 1
 
 
 def test_nan_in_a_list_of_columns_names_the_right_one():
     batch = pa.record_batch({"a": pa.array([1.0, 2.0]), "b": pa.array([3.0, float("nan")])})
-    with pytest.raises(DataError, match=re.escape("Column 'b' holds NaN; expected a number everywhere. Received: nan")):
+    with pytest.raises(
+        DataError, match=re.escape("Column 'b' holds NaN; expected a finite number everywhere. Received: nan")
+    ):
         ArrowReader(slots(["a", "b"])).read(batch)
 
 
-def test_infinity_is_a_number():
-    assert read(pa.array([float("inf"), -float("inf")])).tolist() == [float("inf"), -float("inf")]
+INFINITE = float("inf")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1.0, -INFINITE]),
+        pa.array([[1.0, 2.0], [3.0, -INFINITE]]),
+        pa.array([dense(1.0, 2.0), dense(-INFINITE, 0.0)], type=VECTOR),
+        pa.array([sparse(9, {}), sparse(9, {1: 0.5, 2: -INFINITE})], type=VECTOR),
+    ],
+    ids=["scalar", "array", "dense", "sparse"],
+)
+def test_an_infinite_value_is_refused_unless_it_is_allowed(array):
+    text = message(DataError, array)
+    assert text.startswith("Column 'x' holds an infinite value; expected a finite number everywhere. Received: -inf ")
+    assert "in row 1." in text
+    assert "allowNaN=True" in text
+    assert np.isinf(as_dense(read(array, allow_nan=True))).sum() == 1
+
+
+def test_a_value_that_float32_has_no_place_for_is_infinite():
+    text = message(DataError, pa.array([[0.5] * 40, [0.5] * 39 + [1e300]]))
+    assert text.startswith("Column 'x' holds a value that is infinite as float32; expected a finite number")
+    assert "Received: 1e+300 in [0.5, " in text
+    assert read(pa.array([1e300]), floatx="float64").tolist() == [1e300]
+    with pytest.raises(DataError, match="infinite as float16.*Received: 100000.0 in row 0"):
+        read(pa.array([1e5]), floatx="float16")
+
+
+def test_large_values_whose_sum_is_infinite_are_numbers():
+    assert read(pa.array([3e38, 3e38], type=pa.float32())).tolist() == pytest.approx([3e38, 3e38])
+
+
+def test_an_infinite_value_in_a_list_of_columns_names_the_right_one():
+    batch = pa.record_batch({"a": pa.array([1.0, 2.0]), "b": pa.array([3.0, 1e39])})
+    with pytest.raises(DataError, match=re.escape("Column 'b' holds a value that is infinite as float32")):
+        ArrowReader(slots(["a", "b"])).read(batch)
 
 
 def test_a_ragged_array_names_column_row_and_lengths():
     assert message(DataError, pa.array([[1, 2], [3, 4], [5]])) == (
         "Column 'x' is ragged: all rows must have one shape. Expected length 2, as in the first row. "
-        "Received: length 1 in row 2: [5]. Pad or cut the rows to one shape."
+        "Received: length 1 in row 2: [5]. Set pad=True to fill shorter rows with zeros (maxLength cuts longer ones), "
+        "or use one shape."
     )
 
 
@@ -334,10 +372,23 @@ def test_serving_leaves_out_rows_with_nulls_and_marks_them():
             "b": pa.array([1, 2, 3, None, 5]),
         }
     )
-    inputs, nulls = ArrowReader(slots({"left": "a", "right": "b"})).serve(batch)
+    inputs, nulls = ArrowReader(slots({"left": "a", "right": "b"}), allow_nan=True).serve(batch)
     assert nulls.tolist() == [False, True, True, True, False]
     np.testing.assert_array_equal(inputs["left"], np.array([[1, 2], [np.nan, 6]], dtype=np.float32))
     assert inputs["right"].tolist() == [1, 5]
+
+
+def test_serving_leaves_out_rows_that_are_not_finite():
+    batch = pa.record_batch(
+        {
+            "a": pa.array([[1.0, 2.0], None, [3.0, float("nan")], [4.0, 5.0], [INFINITE, 6.0]]),
+            "b": pa.array([1.0, 2.0, 3.0, 1e39, 5.0]),
+        }
+    )
+    inputs, odd = ArrowReader(slots({"left": "a", "right": "b"})).serve(batch)
+    assert odd.tolist() == [False, True, True, True, True]
+    assert inputs["left"].tolist() == [[1.0, 2.0]]
+    assert inputs["right"].tolist() == [1.0]
 
 
 def test_serving_numbers_rows_as_they_came():

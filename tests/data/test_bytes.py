@@ -119,10 +119,32 @@ def test_class_weights_need_a_number():
         shard_of(Columns((Slot("x", ("x",)),), (TEXT,)), class_weight={1: 2.0})
 
 
-def test_a_keras_model_takes_no_bytes():
+def test_a_keras_model_takes_no_bytes_as_labels():
+    columns = Columns((Slot("x", ("x",)),), (TEXT,))
     with pytest.raises(ColumnError, match=r"'text' holds bytes, which only a TensorFlow graph takes") as caught:
-        TrainingJob(ModelSource(b"", "jax"), Columns((TEXT,)), Schedule(), ExchangePlan.named("allreduce"), 1)
+        TrainingJob(ModelSource(b"", "jax"), columns, Schedule(), ExchangePlan.named("allreduce"), 1)
     assert re.search("Encode the column", str(caught.value))
+
+
+def test_arrays_of_bytes_are_read_and_kept_only_as_what_a_front_makes_of_them():
+    rows = {"text": pa.array([["a", "é"], ["", "b"]])}
+    (block,) = ArrowReader([TEXT]).read(rows)
+    assert block.tolist() == [[b"a", "é".encode()], [b"", b"b"]]
+    with pytest.raises(DataError, match=r"'text' holds arrays of strings.*Received: rows of shape \(2,\)"):
+        shard_of(Columns((TEXT,)), rows)
+    kept = shard_of(Columns((Slot(None, ("text",), kind="bytes"),)), rows, front=Lengths())
+    assert sorted(kept.example(2).inputs["lengths"].tolist()) == [[0, 1], [1, 2]]
+
+
+class Lengths:
+    """A front that counts the bytes of each value."""
+
+    inputs = reads = ("text",)
+    keeps = ()
+    makes = ("lengths",)
+
+    def encode(self, inputs):
+        return {"lengths": np.vectorize(len)(inputs["text"])}
 
 
 def test_slots_say_their_kind_in_json():

@@ -22,12 +22,11 @@ for program in programs:
 """
 
 
-def run_programs(programs, folder):
-    """Run the files; what each printed, by its name."""
-    command = [sys.executable, "-c", RUNNER, *map(str, programs)]
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
-    )
+def run_programs(programs, folder, python=sys.executable, environment=None):
+    """Run the files; what each printed, by its name. `environment`: all of it, in place of this process's own."""
+    command = [python, "-c", RUNNER, *map(str, programs)]
+    variables = os.environ | ENVIRONMENT if environment is None else environment
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     parts = [part.partition("\n") for part in done.stdout.split("## ")[1:]]
     printed = {name: text for name, _, text in parts}

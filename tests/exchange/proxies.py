@@ -1,11 +1,10 @@
-"""Real connections that break: every link of the job goes through a small TCP proxy that loses or holds what passes."""
+"""Real connections that break: every link of the job goes through a small proxy that loses or holds what passes."""
 
 import contextlib
 import selectors
 import socket as sockets
 import struct
 import threading
-from urllib.parse import urlsplit
 
 from keraunos.exchange.link import Link
 
@@ -65,10 +64,11 @@ class _Proxy:
     """Passes bytes on in a thread of its own, until it is told to lose some or to hold still."""
 
     def __init__(self, target):
-        parts = urlsplit(target)
-        self._target = (parts.hostname, parts.port)
-        self._listener = sockets.create_server(("127.0.0.1", 0))
-        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._target = target.removeprefix("ipc://")
+        self.address = f"{target}-proxy"
+        self._listener = sockets.socket(sockets.AF_UNIX)
+        self._listener.bind(self.address.removeprefix("ipc://"))
+        self._listener.listen()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._pairs = {}
@@ -109,10 +109,12 @@ class _Proxy:
 
     def _accept(self):
         client, _ = self._listener.accept()
+        server = sockets.socket(sockets.AF_UNIX)
         try:
-            server = sockets.create_connection(self._target)
+            server.connect(self._target)
         except OSError:
             client.close()
+            server.close()
             return
         self.accepted += 1
         for one, other, direction in ((client, server, UP), (server, client, DOWN)):

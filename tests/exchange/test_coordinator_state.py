@@ -344,7 +344,7 @@ def test_a_norm_is_the_same_sum_in_whatever_order_its_parts_come(order):
 def test_what_a_rank_left_is_given_back_to_it_when_it_returns():
     state = hosted_job(2)
     left = bytes(range(100))
-    body = {"for": 0, "size": 100, "arrays": [[[100], "uint8"]]}
+    body = {"for": 0, "size": 100, "arrays": [["uint8", [100]]]}
     for start in (60, 0):
         piece = memoryview(left[start : start + 60])
         done = {**body, "complete": start == 0}
@@ -358,7 +358,7 @@ def test_what_a_rank_left_is_given_back_to_it_when_it_returns():
 
 def last_words(state, round_):
     """The state that rank 0's first incarnation leaves when it is told to go."""
-    body = {"for": 0, "size": 3, "arrays": [], "complete": True}
+    body = {"for": 0, "size": 3, "arrays": [["uint8", [3]]], "complete": True}
     return state.receive(Message(Kind.STATE, 0, 1, round_, body=body, payload=memoryview(b"abc")))
 
 
@@ -486,8 +486,12 @@ def test_signs_of_life_are_counted_and_what_is_malformed_is_dropped():
 
 def test_what_an_earlier_incarnation_has_done_is_not_forgotten():
     state = started_job(1)
-    state.receive(Message(Kind.PULSE, 0, 1, body=Tally(round=3, rows=30, steps=3, busy=2.5).to_json()))
+    state.receive(Message(Kind.PULSE, 0, 1, body=Tally(round=3, rows=30, steps=3, timed=2, busy=2.5).to_json()))
     state.receive(Message(Kind.HELLO, 0, 2, body={"host": "there"}))
     assert state.tally(0).rows == 30
-    state.receive(Message(Kind.PULSE, 0, 2, body=Tally(round=4, rows=10, steps=1, busy=0.5).to_json()))
-    assert (state.tally(0).round, state.tally(0).rows, state.tally(0).steps, state.tally(0).busy) == (4, 40, 4, 3.0)
+    state.receive(Message(Kind.PULSE, 0, 2, body=Tally(round=4, rows=10, steps=4, timed=1, busy=0.5).to_json()))
+    told = state.tally(0)
+    assert (told.round, told.rows, told.steps, told.timed, told.busy) == (4, 40, 4, 3, 3.0)
+    # One that was overtaken on its way changes nothing.
+    state.receive(Message(Kind.PULSE, 0, 2, body=Tally(round=3, rows=5, steps=3).to_json()))
+    assert state.tally(0) == told

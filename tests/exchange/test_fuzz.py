@@ -69,6 +69,7 @@ def job(before_round=None):
         rounds=ROUNDS,
         share_memory=False,
         incarnation=INCARNATION,
+        host="127.0.0.1",
     )
 
 
@@ -107,7 +108,7 @@ class Attack:
                     where = (coordinator, slice_)[number // (MESSAGES // STRANGERS) % 2]
                     self.turned_away += fuzz.knock(where["address"], number // (2 * MESSAGES // STRANGERS))
                 if number % (MESSAGES // TOO_LARGE) == 0:
-                    self.closed += fuzz.send_too_large((coordinator, slice_)[number // 1000 % 2])
+                    self.closed += fuzz.send_too_large(context, (coordinator, slice_)[number // 1000 % 2])
                 self._progress.attack(number / MESSAGES)
             for hostile in (first, second):
                 assert hostile.all_taken()

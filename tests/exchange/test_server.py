@@ -1,16 +1,17 @@
 """Server and clients over real sockets: equal results by every way, nothing lost, nothing left behind."""
 
 import threading
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 import zmq
 
 from keraunos.errors import ClusterError, ExchangeError
-from keraunos.exchange import client as client_module
 from keraunos.exchange.client import Client, Stopped, Superseded
 from keraunos.exchange.rules.add import Add
 from keraunos.exchange.server import Server
+from keraunos.exchange.silence import MOST_GAP_SECONDS, Silence
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import register_rule
 from keraunos.parameters import Layout
@@ -139,12 +140,82 @@ def test_stop_reaches_a_worker_that_waits():
             client.ready(FACTS)
 
 
-def test_a_silent_server_is_noticed(monkeypatch):
-    monkeypatch.setattr(client_module, "SERVER_SILENCE_SECONDS", 0.5)
+def held(server):
+    """The coordinator stands still, as a paused driver does, until the event is set."""
+    standing, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        standing.set()
+        go_on.wait()
+        return []
+
+    server._command(wait)
+    standing.wait()
+    return go_on
+
+
+@pytest.mark.parametrize("host", [None, "127.0.0.1"])
+def test_a_driver_that_stands_still_is_waited_for_as_long_as_the_patience_lasts(host):
+    clock = Clock()
+    with (
+        Server(ExchangePlan.named("allreduce"), 1, SMALL, np.zeros(1, np.float32), host=host) as server,
+        Client(server.connection, 0, 1, clock=clock) as client,
+    ):
+        client.hello({})
+        client.patience, later = 30.0, clock.now + 8
+        go_on = held(server)
+        clock.on_read = lambda: clock.now > later and go_on.set()
+        assert client.hello({}), "the driver went on in time"
+        client.patience, clock.on_read = 7.0, None
+        go_on = held(server)
+        with pytest.raises(ExchangeError, match=r"Nothing was heard from the driver .* for \d+ s .*driverPatience"):
+            client.hello({})
+        go_on.set()
+
+
+def test_a_worker_that_stood_still_itself_counts_none_of_it():
+    silence = Silence(0.0)
+    assert not silence.grow(1.0)
+    assert not silence.grow(10_000.0)
+    assert silence.seconds == 1.0 + MOST_GAP_SECONDS
+    silence.end()
+    assert silence.seconds == 0.0
+
+
+@pytest.mark.parametrize("host", [None, "127.0.0.1"])
+def test_a_driver_that_has_ended_is_noticed_long_before_the_patience_ends(host):
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            Server(ExchangePlan.named("allreduce"), 1, SMALL, np.zeros(1, np.float32), host=host)
+        )
+        clock = Clock()
+        client = stack.enter_context(Client(server.connection, 0, 1, clock=clock))
+        client.hello({})
+        server.__exit__(None, None, None)
+        with pytest.raises(ExchangeError, match="has ended: connections to it are refused"):
+            client.hello({})
+        assert clock.now < 20
+
+
+class Clock:
+    """A second passes whenever somebody looks at it."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.on_read = None
+
+    def __call__(self):
+        self.now += 1.0
+        if self.on_read is not None:
+            self.on_read()
+        return self.now
+
+
+def test_a_server_on_this_machine_that_has_ended_is_noticed_at_once():
     with Server(ExchangePlan.named("allreduce"), 1, SMALL, np.zeros(1, np.float32)) as server:
         connection = server.connection
-    with Client(connection, 0, 1) as client, pytest.raises(ExchangeError, match="Nothing was heard"):
-        client.hello({})
+    with pytest.raises(ExchangeError, match="is not there: No such file or directory. The driver has ended"):
+        Client(connection, 0, 1).__enter__()
 
 
 def test_a_newer_incarnation_takes_the_rank_and_the_older_one_ends():
@@ -212,8 +283,8 @@ def test_what_ends_a_rule_behind_one_port_is_told():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (0, r"Port {low} on 127.0.0.1 is in use, and `ports` allows no other"),
-        (1, r"No port from {low} to {high} is free on 127.0.0.1.*`ports`"),
+        (0, r"Port {low} on 127.0.0.1 is in use, and `serverPorts` allows no other"),
+        (1, r"No port from {low} to {high} is free on 127.0.0.1.*`serverPorts`"),
     ],
 )
 def test_ports_that_are_in_use_are_an_error_that_names_them(more, message):

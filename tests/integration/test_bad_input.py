@@ -1,5 +1,7 @@
 """What a user sees when something is wrong: one clear error, before work is spent where the schema can tell."""
 
+import re
+
 import keras
 import numpy as np
 import pyarrow as pa
@@ -127,3 +129,24 @@ def test_saving_onto_an_existing_path(frame, tmp_path):
     with pytest.raises(Exception, match=r"(?s)exist.*overwrite"):
         fitted.save(str(tmp_path / "model"))
     fitted.write().overwrite().save(str(tmp_path / "model"))
+
+
+def test_a_backend_that_is_not_installed_is_said_before_any_task(frame, jobs_run):
+    expected = r"'torch' is not installed.*Installed: jax.*pip install 'keraunos\[torch\]'"
+    with pytest.raises(ClusterError, match=expected):
+        fit(frame, backend="torch")
+    assert not jobs_run()
+
+
+def test_a_fitted_model_says_what_it_is_and_refuses_a_backend_that_is_not_installed(frame):
+    fitted = fit(frame)
+    last = fitted.history["loss"][-1]
+    assert repr(fitted) == str(fitted)
+    assert re.fullmatch(
+        rf"KerasClassificationModel\(uid='{fitted.uid}', model=Sequential 'sequential\w*' on \w+, "
+        rf"\w+\(3\) -> \w+\(3\), 1 epoch: loss={last:.4g}\)",
+        repr(fitted),
+    )
+    assert "model" not in fitted._live  # Keras's own model was not loaded for it
+    with pytest.raises(ClusterError, match="'torch' is not installed"):
+        fitted.setBackend("torch").transform(frame)

@@ -6,8 +6,10 @@ import sys
 
 import keras
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from keraunos.errors import KeraunosError
+from keraunos.launch import follow
 from keraunos.launch import spark as launch
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
@@ -94,6 +96,23 @@ def grows():
 def no_executors():
     """A cluster whose workers have fewer cores than an executor wants."""
     spark = start("local-cluster[1,1,1024]", **{"spark.executor.cores": "4"})
+    _print_error(job(workers=1), frame(spark, partitions=1))
+    spark.stop()
+
+
+def no_worker_comes():
+    """Executors whose Java runs out of memory, and others whose Python ends at once, a few times or again and again."""
+    spark = start("local-cluster[1,1,1024]", **{"spark.task.maxFailures": "1"})
+    huge = spark.range(1).select(
+        sf.expr("transform(sequence(0, int(id) + 100000000), each -> double(each))").alias("x"), sf.lit(0).alias("y")
+    )
+    _print_error(job(workers=1), huge)
+    spark.sparkContext.pythonExec = "/bin/false"
+    _print_error(job(workers=1), frame(spark, partitions=1))
+    spark.stop()
+    spark = start("local-cluster[1,1,1024]", **{"spark.task.maxFailures": "100000"})
+    follow.JOIN_SECONDS = 5.0
+    spark.sparkContext.pythonExec = "/bin/false"
     _print_error(job(workers=1), frame(spark, partitions=1))
     spark.stop()
 

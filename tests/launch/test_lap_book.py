@@ -20,6 +20,9 @@ def body_of(leg):
         "step": leg.step + leg.stop - leg.first,
         "ends_epoch": leg.ends_epoch,
         "final": leg.final,
+        "so_far": False,
+        "skipped": 0,
+        "trained": True,
     }
 
 
@@ -165,3 +168,59 @@ def test_the_epochs_of_the_others_end_without_one_that_is_lost(order, lengths, l
     assert over == list(range(len(over)))
     assert len(over) >= max(course.epochs for course in courses[1:])
     assert [each.number for each in closed] == list(range(len(closed)))
+
+
+def book_of():
+    """A book, and the body of a word in its first lap."""
+    book = LapBook()
+    book.reader = RowMeans(["loss"])
+    leg = Course(Schedule(epochs=1), 1, 9).leg(0)
+    return book, body_of(leg)
+
+
+def state(losses):
+    return [np.array([float(sum(losses)), float(len(losses))])]
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=5), st.data())
+def test_what_is_said_so_far_is_replaced_by_what_comes_next(parts, data):
+    plain, body = book_of()
+    told, _ = book_of()
+    for part in parts:
+        for stop in data.draw(st.lists(st.integers(1, len(part)).map(int), max_size=3).map(sorted)):
+            told.measure(0, {**body, "so_far": True}, state(part[:stop]))
+            done = [loss for each in parts[: parts.index(part)] for loss in each] + part[:stop]
+            assert told.so_far()["loss"] == pytest.approx(np.mean(done)) or parts.count(part) > 1
+        for book in (plain, told):
+            book.measure(0, body, state(part))
+    for book in (plain, told):
+        book.end(0, body, [], [])
+    assert told.close({0}) == plain.close({0}) is not None
+
+
+def test_what_a_lost_rank_had_measured_counts_once():
+    book, body = book_of()
+    book.measure(0, {**body, "so_far": True}, state([4.0]))
+    assert reopened(book).so_far() == {"loss": 4.0}
+    book.returns(0)
+    book.measure(0, {**body, "so_far": True}, state([1.0]))
+    book.measure(0, {**body, "so_far": True}, state([1.0, 1.0]))
+    assert book.so_far() == {"loss": 2.0}
+    book.end(0, body, state([1.0, 1.0, 0.0]), [])
+    assert book.close({0}).logs == {"loss": 1.5}
+
+
+def test_of_a_rank_that_stays_away_all_that_it_said_counts():
+    book, body = book_of()
+    book.measure(1, {**body, "so_far": True}, state([4.0]))
+    book.end(0, body, state([1.0]), [])
+    book.forget(1)
+    assert book.close({0}).logs == {"loss": 2.5}
+
+
+def test_a_lap_without_a_trained_round_is_not_measured():
+    book, body = book_of()
+    book.measure(0, body, state([4.0]))
+    book.end(0, {**body, "skipped": 9, "trained": False}, state([4.0]), [])
+    book.end(1, body, state([1.0]), [])
+    assert book.close({0, 1}).logs == {"loss": 1.0}

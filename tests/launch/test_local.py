@@ -4,8 +4,11 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -84,17 +87,48 @@ def test_wrong_rows_end_every_process_with_one_clear_error():
         local.fit(job, engine.partitions(wrong, [100, 100]), verbose=0)
 
 
+class Interrupts(keras.callbacks.Callback):
+    """Ctrl-C once training runs."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == 1:
+            signal.raise_signal(signal.SIGINT)
+
+
 def test_an_interrupt_stops_the_processes():
     job = engine.job_of(models.dense("sgd"), 2, batch_size=16, epochs=100_000)
-    main = threading.main_thread().ident
-    interrupt = threading.Timer(8, signal.pthread_kill, [main, signal.SIGINT])
-    interrupt.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            local.fit(job, engine.partitions(rows(), [100, 100]), verbose=0)
-    finally:
-        interrupt.cancel()
-        interrupt.join()
+    with pytest.raises(KeyboardInterrupt):
+        local.fit(job, engine.partitions(rows(), [100, 100]), callbacks=[Interrupts()], verbose=0)
+
+
+class LoadsForever(keras.layers.Layer):
+    """Says that a worker reads its model, which never ends."""
+
+    @classmethod
+    def from_config(cls, config):
+        if "local_worker" in str(getattr(sys.modules["__main__"], "__file__", "")):
+            Path(os.environ["LOADS_FOREVER"]).touch()
+            threading.Event().wait()
+        return super().from_config(config)
+
+
+def test_an_interrupt_while_a_model_is_read_leaves_nothing_behind(tmp_path, monkeypatch):
+    reading = tmp_path / "reading"
+    monkeypatch.setenv("LOADS_FOREVER", str(reading))
+    model = keras.Sequential([keras.Input((models.FEATURES,)), LoadsForever(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    job = engine.job_of(model, 1, batch_size=16)
+
+    def interrupt():
+        while threading.main_thread().is_alive() and not reading.exists():
+            time.sleep(0.05)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        local.fit(job, [rows()], verbose=0)
+    thread.join()
 
 
 def test_partitions_must_match_the_workers_and_hold_rows():
@@ -103,3 +137,11 @@ def test_partitions_must_match_the_workers_and_hold_rows():
         local.fit(job, [rows()], verbose=0)
     with pytest.raises(DataError, match="no rows"):
         local.fit(job, engine.partitions(rows(), [0, 0]), verbose=0)
+
+
+def test_a_backend_that_a_worker_does_not_have_is_one_sentence():
+    job = engine.job_of(models.dense("adam"), 1, batch_size=16)
+    job = replace(job, model=replace(job.model, backend="torch"))
+    told = r"^Worker 0 on \S+: The model cannot run on 'torch': the package 'torch' is not installed for \S+ on \S+\. "
+    with pytest.raises(ClusterError, match=told + r"Installed: jax.*`pip install 'keraunos\[torch\]'`[^\n]*$"):
+        local.fit(job, [rows()], verbose=0)

@@ -57,3 +57,17 @@ def test_a_cluster_that_grows_is_waited_for_and_refused_where_it_cannot_grow_eno
 
 def test_a_cluster_without_executors_is_told_within_seconds():
     assert "ClusterError No executor has registered with Spark within 15 s" in run("no_executors")
+
+
+def test_where_no_worker_comes_the_error_says_what_spark_knows():
+    # Its own choice of Python is the driver's; this one is the program's.
+    memory, ended, late = run("no_worker_comes", PYSPARK_PYTHON=sys.executable).splitlines()
+    assert memory.startswith(
+        "WorkerError The Spark job failed because Java ran out of memory: java.lang.OutOfMemoryError"
+    )
+    assert "a larger heap (spark.executor.memory;" in memory
+    assert ended.startswith("ClusterError The executors could not start Python: ")
+    assert late.startswith("ClusterError Only 0 of 1 workers came to the driver at ipc://")
+    assert "attempt(s) at its tasks have failed, the last at task 0 on 127.0.0.1: " in late
+    for told in (ended, late):
+        assert "EOFException occurred while reading the port number from pyspark.daemon's stdout" in told

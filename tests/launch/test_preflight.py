@@ -40,7 +40,7 @@ def test_a_fit_needs_one_port_and_listens_on_the_host_it_is_given(spark, kind):
 
 
 def test_a_port_in_use_is_an_error_before_any_spark_job(spark, jobs_run, busy_port):
-    with pytest.raises(ClusterError, match=rf"Port {busy_port} on 127.0.0.1 is in use, and `ports`"):
+    with pytest.raises(ClusterError, match=rf"Port {busy_port} on 127.0.0.1 is in use, and `serverPorts`"):
         launch.fit(job_on(busy_port), records(spark), verbose=0)
     assert list(jobs_run()) == []
 
@@ -56,3 +56,24 @@ def test_a_port_in_use_is_an_error_before_any_spark_job(spark, jobs_run, busy_po
 def test_a_host_that_is_not_this_machine_is_refused(spark, host, message):
     with pytest.raises(ClusterError, match=message):
         preflight.survey(spark.sparkContext, job(), host)
+
+
+@pytest.mark.parametrize(
+    ("master", "host", "bind", "expected"),
+    [
+        ("local[2]", "127.0.0.1", "127.0.0.1", (None, None)),
+        ("local-cluster[2,1,512]", "myhost", None, (None, None)),
+        ("spark://master:7077", "localhost", None, ("127.0.0.1", "localhost")),
+        ("k8s://api", "driver.pod.svc", "0.0.0.0", ("0.0.0.0", "driver.pod.svc")),
+        ("yarn", "203.0.113.7", "127.0.0.1", ("127.0.0.1", "203.0.113.7")),
+        ("spark://[::1]:7077", "[::1]", None, ("::1", "::1")),
+        ("spark://[::1]:7077", "[2001:db8::7]", "[::]", ("::", "2001:db8::7")),
+    ],
+)
+def test_servers_listen_where_the_driver_does_and_are_reached_where_it_is(master, host, bind, expected):
+    assert preflight.listening(master, host, bind) == expected
+
+
+def test_a_driver_that_binds_to_no_address_of_this_machine_is_refused():
+    with pytest.raises(ClusterError, match=r"'203.0.113.7' is no address of this machine .*spark.driver.bindAddress"):
+        preflight.listening("yarn", "203.0.113.7", None)

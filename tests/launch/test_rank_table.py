@@ -8,7 +8,7 @@ from keraunos.launch.rank_table import ENOUGH_STEPS, SLOW, RankTable, report_of,
 
 
 def tally(seconds, steps=100, waited=10.0):
-    return Tally(steps=steps, busy=seconds * steps, waited=waited)
+    return Tally(steps=steps + 1, timed=steps, busy=seconds * steps, waited=waited)
 
 
 def test_the_slow_one_is_named_with_what_it_costs():
@@ -36,12 +36,15 @@ def test_most_are_never_slow(seconds):
 
 def test_the_table_prints():
     table = RankTable(
-        [report_of(0, "first", Tally(steps=100, busy=9.0, waited=1.0), 1200, 0), report_of(1, "second", None, 5, 2)]
+        [
+            report_of(0, "first", Tally(steps=101, timed=100, busy=9.0, waited=1.0), 1200, 0),
+            report_of(1, "second", None, 5, 2),
+        ]
     )
     assert len(table) == 2
     assert table[0].seconds_per_step == 0.09
     assert str(table).splitlines() == [
         "rank    host  rows  steps  s/step  waiting  returns",
-        "   0   first  1200    100    0.09      10%        0",
+        "   0   first  1200    101    0.09      10%        0",
         "   1  second     5      0       0       0%        2",
     ]

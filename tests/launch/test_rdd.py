@@ -81,11 +81,11 @@ def test_rdd_workers_have_the_environment_of_the_job(spark):
 
     context = spark.sparkContext
     before = dict(context.environment)
-    with launch.worker_environment(context, "torch"):
+    with launch.worker_environment(context, "tensorflow"):
         wrapped = context.parallelize([1], 1).mapPartitions(with_environment)
         assert wrapped._jrdd is not None
     assert context.environment == before
-    assert wrapped.collect() == [(1, "torch")]
+    assert wrapped.collect() == [(1, "tensorflow")]
 
 
 def test_servers_of_their_own_and_validation_rows(spark):

@@ -121,6 +121,7 @@ def test_a_worker_lost_at_a_lap_finds_its_place(processes, undisturbed, victim, 
     np.testing.assert_array_equal(hooks.vectors[-1], undisturbed)
     assert len({vector.tobytes() for vector in hooks.vectors}) == len(hooks.vectors) == 21 - (not asks_after)
     assert len(result.history["loss"]) == 4
+    assert [each.steps for each in result.ranks] == [120, 120]
     assert processes[-1]._failures[victim] == 1
 
 

@@ -1,5 +1,6 @@
 """Workers that fall silent: they are waited for, and come back; or the fit ends; or it goes on without them."""
 
+import itertools
 import logging
 import os
 import signal
@@ -10,10 +11,13 @@ import numpy as np
 import pytest
 
 from keraunos.errors import WorkerError
+from keraunos.exchange.server import Server
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import local
+from keraunos.launch.roll_call import RollCall
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
+from keraunos.parameters import Layout
 from tests.conformance import engine
 
 ROWS = 600
@@ -114,6 +118,18 @@ def test_a_worker_that_stands_still_for_a_while_is_waited_for(processes):
     assert ["no sign of life" in said[0], "is back after" in said[1], len(said)] == [True, True, 2]
     assert result.lost_rows == ()
     assert [each.returns for each in result.ranks] == [0, 0]
+
+
+def test_a_worker_that_ended_because_the_driver_was_silent_is_not_blamed():
+    job = replace(_job(), worker_patience=PATIENCE, driver_patience=PATIENCE)
+    seconds = itertools.count()
+    with Server(job.exchange, 2, Layout(("w",), ((1,),), trainable=1), np.zeros(1, np.float32)) as server:
+        # As after SIGSTOP and SIGCONT, which a test cannot send to itself.
+        server._coordinator.longest_silence = 8.0
+        roll = RollCall(job, server, clock=lambda: float(next(seconds)))
+        looks = (roll.look({0, 1}, lambda rank: True, lambda rank: None) for _ in range(20))
+        with pytest.raises(WorkerError, match=r"Nothing was heard from the driver at \S+ for 8 s.*\(driverPatience\)"):
+            list(looks)
 
 
 def test_a_worker_that_stays_away_ends_the_fit(processes):

@@ -10,6 +10,7 @@ import pytest
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind, Message
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch.roll_call import RollCall
 from keraunos.parameters import Layout
 from tests.conformance import engine
@@ -79,11 +80,13 @@ def test_a_stall_is_told_with_the_stacks_of_all_workers_and_the_fit_goes_on(driv
     assert len(result.history["loss"]) == 1
 
 
-def test_a_fit_tells_what_each_rank_did():
-    result = engine.fitted(_job(epochs=3), _partitions())
+@pytest.mark.parametrize(("exchange", "every"), [("allreduce", 1), ("averaging", 5), ("downpour", 5)])
+def test_a_fit_tells_what_each_rank_did(exchange, every):
+    plan = ExchangePlan.named(exchange, every=every)
+    result = engine.fitted(engine.job_of(models.dense("sgd"), 2, exchange=plan, batch_size=10, epochs=3), _partitions())
     assert [(each.rank, each.rows, each.returns) for each in result.ranks] == [(0, 360, 0), (1, 360, 0)]
-    # 12 steps an epoch; the first round compiles, and is left out.
-    assert [each.steps for each in result.ranks] == [35, 35]
+    # 12 steps per epoch; those of the first round, which compiles, are counted too.
+    assert [each.steps for each in result.ranks] == [36, 36]
     assert all(each.seconds_per_step > 0 and 0 <= each.waiting <= 1 for each in result.ranks)
     assert len(str(result.ranks).splitlines()) == 3
     assert result.lost_rows == ()
@@ -98,9 +101,11 @@ def test_a_slow_worker_is_named_once(driver):
             server.state.receive(Message(Kind.HELLO, rank, 1, body={"host": host}))
         for steps in (10, 100, 200):
             for rank, seconds in ((0, 0.1), (1, 0.4)):
-                tally = Tally(steps=steps, busy=seconds * steps, waited=5.0)
+                tally = Tally(steps=steps, timed=steps, busy=seconds * steps, waited=5.0)
                 server.state.receive(Message(Kind.PULSE, rank, 1, body=tally.to_json()))
             roll.look([0, 1], lambda rank: True, lambda rank: None)
     (said,) = driver.said
-    assert said.startswith("Worker 1 on slow is slow: 0.4 s a step, where the median is 0.1 s; the others have waited")
+    assert said.startswith(
+        "Worker 1 on slow is slow: 0.4 s per step, where the median is 0.1 s; the others have waited"
+    )
     assert "about 30 s so far" in said

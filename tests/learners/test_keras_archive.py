@@ -51,7 +51,7 @@ def test_a_model_comes_back_compiled_and_with_its_weights():
     np.testing.assert_array_equal(read_vector(back), read_vector(model))
 
 
-def test_a_class_in_an_importable_module_is_found(tmp_path, monkeypatch):
+def test_a_class_in_a_trusted_module_is_found_in_another_process(tmp_path, monkeypatch):
     (tmp_path / "a_users_layers.py").write_text(
         "import keras\n\nclass Halving(keras.layers.Layer):\n    def call(self, inputs):\n        return inputs / 2\n"
     )
@@ -62,19 +62,28 @@ def test_a_class_in_an_importable_module_is_found(tmp_path, monkeypatch):
     program = """
         import numpy
         from pathlib import Path
+        import keraunos
         from keraunos.learners.keras_archive import from_archive
+        try:
+            from_archive(Path("model.keras").read_bytes())
+        except keraunos.KeraunosError as error:
+            print(error)
+        keraunos.trust_modules("a_users_layers")
         model = from_archive(Path("model.keras").read_bytes())
         print(float(model.layers[0](numpy.full((1, 4), 8.0, "float32"))[0][0]))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.strip() == "4.0", done.stderr
+    refused, value = done.stdout.strip().splitlines()
+    assert "class 'Halving' of the module 'a_users_layers'" in refused
+    assert "spark.keraunos.trustedModules=a_users_layers" in refused
+    assert value == "4.0", done.stderr
 
 
 def test_a_layer_that_needs_tensorflow_finds_it_in_a_process_that_has_not_loaded_it(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from keraunos.errors import DataError, JobError
 from keraunos.job.columns import Slot
 from keraunos.learners.keras_archive import to_archive
+from keraunos.ml.heads import Head
 from keraunos.ml.inference import Serving, predictions
-from keraunos.ml.rendering import ArrayColumns, nested_lists
+from keraunos.ml.rendering import ArrayColumns, ClassColumns, nested_lists
 from keraunos.ml.signature import Signature
 from keraunos.worker.served_models import kept_models
 from tests.ml.models import mlp, two_inputs, two_outputs
@@ -103,6 +105,38 @@ def test_several_inputs_and_outputs():
 def test_bad_rows(rows, message):
     with pytest.raises(DataError, match=message):
         serve([(lists(rows),)])
+
+
+ODD = [[float("nan"), 1.0, 2.0], [1.0, 2.0, 3.0], [1.0, float("-inf"), 2.0], None]
+
+
+def test_rows_that_are_not_finite_get_no_prediction():
+    served = serve([(lists(ODD),)], replace(SERVING, allow_nan=False)).to_pylist()
+    assert [row is None for row in served] == [True, False, True, True]
+    np.testing.assert_allclose(served[1]["f0"], np.asarray(MODEL(np.array([ODD[1]])))[0], rtol=1e-5)
+
+
+def test_a_model_that_was_fitted_with_nan_sees_it():
+    served = serve([(lists(ODD),)], replace(SERVING, allow_nan=True)).to_pylist()
+    assert [row is None for row in served] == [False, False, False, True]
+    assert np.isnan(served[0]["f0"]).all()
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("units", [1, 3])
+def test_a_class_is_null_where_the_output_is_nan(units, logits):
+    outputs = np.full((3, units), 0.25, dtype=np.float32)
+    outputs[1, 0] = np.nan
+    outputs[2, 0] = 0.75
+    columns = ClassColumns(Head(units, logits=logits), "prediction", "probability", "raw")
+    prediction = columns.arrays(outputs)[-1].to_pylist()
+    assert prediction[1] is None
+    assert None not in (prediction[0], prediction[2])
+
+
+def test_an_infinite_logit_gives_no_class():
+    columns = ClassColumns(Head(3, logits=True), "prediction", "", "")
+    assert columns.arrays(np.array([[np.inf, 0.0, 1.0], [3.0, 0.0, 1.0]]))[-1].to_pylist() == [None, 0.0]
 
 
 def test_another_backend_than_the_processes():

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from pyspark.ml.tuning import ParamGridBuilder
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from keraunos import ExchangePlan, KerasClassifier, KerasEstimator, KerasRegressor
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError
@@ -28,19 +30,23 @@ VALUES = {
     "exchange": "averaging",
     "featuresCol": ["a", "b"],
     "inferenceBatchSize": 64,
+    "initialModel": "models/earlier",
     "labelCol": "y",
     "learningRate": 0.25,
+    "maxLength": 12,
     "meet": "bounded(3)",
     "memoryBudget": 1 << 20,
     "model": mlp(),
     "numWorkers": 3,
     "onDivergence": "skip",
     "onWorkerLost": "continue",
+    "pad": True,
     "pixels": {"scale": 1.0, "mean": [1.0, 2.0, 3.0], "order": "BGR", "layout": "CHW"},
     "predictionCol": "p",
     "probabilityCol": "q",
     "rawPredictionCol": "r",
     "rule": "elastic(0.1)",
+    "saveOptimizer": False,
     "scale": 0.5,
     "seed": -4,
     "serverPorts": (40000, 40010),
@@ -48,11 +54,15 @@ VALUES = {
     "shuffle": False,
     "stallReportAfter": 60.0,
     "stateEvery": 0,
+    "trustedModules": ["my_layers", "my_package.layers"],
+    "thresholds": [0.5, 0.0, 2.0],
+    "validationData": object.__new__(ClassicDataFrame),
     "validationIndicatorCol": "v",
     "validationSplit": 0.5,
     "verbose": 2,
     "weightCol": "w",
     "workerPatience": 20.0,
+    "driverPatience": 90.0,
 }
 
 
@@ -113,8 +123,10 @@ def test_an_unknown_keyword_names_the_nearest_param():
         ("pixels", {"order": "bgr"}, ColumnError, "`order` must be one of 'RGB', 'BGR'. Received: 'bgr'"),
         ("shuffle", 1, JobError, "`shuffle` must be True or False"),
         ("classWeight", {0: -1.0}, JobError, "`classWeight` must be a dict from class number"),
-        ("classWeight", "balanced", JobError, "Received: 'balanced'"),
-        ("model", "model.keras", ModelError, "`model` must be a Keras 3 model"),
+        ("classWeight", "balance", JobError, "or .balanced.. Received: .balance."),
+        ("model", "a.keras", ModelError, r"Received: the path 'a.keras'. Load it first: keras.saving.load_model\('a.k"),
+        ("model", Path("a.keras"), ModelError, r"Received: the path 'a.keras'. Load it first: keras.saving.load_model"),
+        ("model", mlp, ModelError, "`model` must be a Keras 3 model .*Received: <class 'function'>.*tf_keras"),
         ("callbacks", ["EarlyStopping"], JobError, "`callbacks` must be a list of Keras callbacks"),
         ("customObjects", {"a": 3}, JobError, "`customObjects` must be a dict from name to class"),
         ("featuresCol", [], ColumnError, "`featuresCol` must be a column name"),
@@ -124,6 +136,13 @@ def test_an_unknown_keyword_names_the_nearest_param():
 def test_a_wrong_value_is_refused_where_it_is_set(name, value, error, message):
     with pytest.raises(error, match=message):
         KerasClassifier(**{name: value})
+
+
+def test_a_torch_module_is_told_the_way():
+    module = type("Module", (), {"__module__": "torch.nn.modules.module"})  # what users' modules derive from
+    network = type("Network", (module,), {"__module__": "__main__"})()
+    with pytest.raises(ModelError, match=r"Received: <class '__main__.Network'>.*keras.layers.TorchModuleWrapper"):
+        KerasClassifier(model=network)
 
 
 def test_numbers_of_numpy_are_taken():
@@ -139,6 +158,7 @@ def test_explain_params_shows_a_model_by_its_name():
     assert model.name in line
     assert len(line) < 250
     assert "epochs: How often the training passes over all rows" in told
+    assert "content of each worker's rows, not from the order of the DataFrame" in told
     assert "(default: 1, current: 3)" in told
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -12,6 +13,7 @@ import pytest
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.feature import VectorAssembler
 
+import keraunos
 from keraunos import (
     ExchangePlan,
     KerasClassificationModel,
@@ -21,7 +23,7 @@ from keraunos import (
     KerasRegressionModel,
     KerasRegressor,
 )
-from keraunos.errors import JobError
+from keraunos.errors import JobError, ModelError
 from tests.ml.models import mlp, two_outputs
 from tests.ml.untrained import fitted_of
 
@@ -177,13 +179,98 @@ def test_a_save_that_breaks_off_cannot_be_loaded(frame, tmp_path):
         KerasClassificationModel.load(str(broken))
 
 
+class BreaksOff(KerasClassificationModel):
+    """Its second file cannot be written."""
+
+    def _to_parts(self):
+        parts = super()._to_parts()
+        return replace(parts, files={**parts.files, "unwritable": None})
+
+
+def breaks_off(frame):
+    return BreaksOff(fitted_of(KerasClassifier(model=mlp()), frame.schema)._trained)
+
+
+def test_a_save_that_fails_leaves_nothing_and_an_overwrite_leaves_the_old(frame, tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    with pytest.raises(TypeError):
+        breaks_off(frame).save(str(folder / "model"))
+    assert list(folder.iterdir()) == []
+    fitted_of(KerasClassifier(model=mlp()), frame.schema).save(f"file:{folder}/model")
+    with pytest.raises(TypeError):
+        breaks_off(frame).write().overwrite().save(f"file:{folder}/model")
+    assert [each.name for each in folder.iterdir()] == ["model"]
+    assert KerasClassificationModel.load(str(folder / "model")).history["loss"] == [0.5, 0.25]
+    fitted_of(KerasClassifier(model=mlp(units=5)), frame.schema).write().overwrite().save(str(folder / "model"))
+    assert [each.name for each in folder.iterdir()] == ["model"]
+    assert KerasClassificationModel.load(str(folder / "model")).model.layers[-1].units == 5
+
+
+def test_a_pipeline_with_a_stage_that_cannot_be_saved_is_not_left_half_written(frame, tmp_path):
+    assembler = VectorAssembler(inputCols=["a", "b", "c"], outputCol="features")
+    refused = KerasClassifier(model=mlp(), callbacks=[keras.callbacks.TerminateOnNaN()])
+    with pytest.raises(JobError, match="`callbacks` cannot be saved"):
+        Pipeline(stages=[assembler, refused]).save(str(tmp_path / "pipeline"))
+    with pytest.raises(TypeError):
+        PipelineModel([assembler, PipelineModel([assembler, breaks_off(frame)])]).save(f"file:{tmp_path}/nested")
+    assert list(tmp_path.iterdir()) == []
+    refused.clear(refused.callbacks)
+    Pipeline(stages=[assembler, refused]).save(str(tmp_path / "pipeline"))
+    assert isinstance(Pipeline.load(str(tmp_path / "pipeline")).getStages()[1], KerasClassifier)
+
+
+def test_a_pipeline_of_somebody_else_is_left_alone(frame, tmp_path):
+    stage = fitted_of(KerasClassifier(model=mlp()), frame.schema)
+    PipelineModel([stage]).save(str(tmp_path / "pipeline"))
+    place = tmp_path / "pipeline" / "stages" / f"0_{stage.uid}"
+    with pytest.raises(JobError, match="already exists"):
+        stage.save(str(place))
+    broken = breaks_off(frame)._resetUid(stage.uid)
+    for save in (broken.write().overwrite().save, broken.write().save):
+        with pytest.raises((TypeError, JobError)):
+            save(str(place))
+    with pytest.raises(TypeError):
+        broken.save(str(tmp_path / "pipeline" / "stages" / "1_other"))
+    assert isinstance(PipelineModel.load(str(tmp_path / "pipeline")).stages[0], KerasClassificationModel)
+
+
 def test_the_wrong_class(frame, tmp_path):
     fitted_of(KerasClassifier(model=mlp()), frame.schema).save(str(tmp_path / "model"))
     with pytest.raises(JobError, match="does not hold a KerasRegressionModel"):
         KerasRegressionModel.load(str(tmp_path / "model"))
 
 
-def test_importable_custom_code_is_found_again(frame, tmp_path, monkeypatch):
+def test_code_that_is_missing_is_named_before_rows_are_read(frame):
+    class Missing(keras.layers.Layer):
+        def call(self, inputs):
+            return inputs
+
+    Missing.__module__ = "__main__"
+    model = keras.Sequential([keras.Input((3,)), Missing(name="gone"), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    fitted = fitted_of(KerasRegressor(model=model), frame.schema)
+    assert fitted.getCustomObjects() == {"Missing": Missing}
+    fitted.clear(fitted.customObjects)
+    with pytest.raises(ModelError, match=r"The class 'Missing' in the layer 'gone' must be one that the workers can"):
+        fitted.transform(frame)
+
+
+def test_an_estimator_with_an_importable_function_is_saved(spark, tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", nothing)
+    KerasRegressor(model=model).save(str(tmp_path / "estimator"))
+    with pytest.raises(ModelError, match=rf"'nothing' of the module '{nothing.__module__}', which is not trusted"):
+        KerasRegressor.load(str(tmp_path / "estimator"))
+    with keraunos.trusting(nothing.__module__):
+        assert KerasRegressor.load(str(tmp_path / "estimator")).getModel().loss is nothing
+
+
+def nothing(labels, outputs):
+    return keras.ops.mean(0.0 * (labels - outputs), axis=-1)
+
+
+def test_custom_code_of_a_trusted_module_is_found_again(frame, tmp_path, monkeypatch):
     (tmp_path / "my_layers.py").write_text(
         "import keras\n\n\nclass Twice(keras.layers.Layer):\n    def call(self, inputs):\n"
         "        return 2 * inputs\n\n\n"
@@ -197,7 +284,10 @@ def test_importable_custom_code_is_found_again(frame, tmp_path, monkeypatch):
     custom = {"Twice": my_layers.Twice, "my_loss": my_layers.my_loss}
     fitted = fitted_of(KerasRegressor(model=model, customObjects=custom), frame.schema)
     fitted.save(str(tmp_path / "model"))
-    loaded = KerasRegressionModel.load(str(tmp_path / "model"))
+    with pytest.raises(ModelError, match=r"'my_layers'.*not trusted.*spark\.keraunos\.trustedModules=my_layers"):
+        KerasRegressionModel.load(str(tmp_path / "model"))
+    with keraunos.trusting("my_layers"):
+        loaded = KerasRegressionModel.load(str(tmp_path / "model"))
     assert loaded.getCustomObjects() == custom
     assert isinstance(loaded.model.layers[0], my_layers.Twice)
     assert Path(my_layers.__file__).parent == tmp_path

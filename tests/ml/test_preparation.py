@@ -86,7 +86,8 @@ def test_column_names_are_found_as_spark_finds_them():
     [
         ({"featuresCol": "feature"}, ColumnError, "Expected one of 'features', 'label'.*Did you mean 'features'"),
         ({"labelCol": "y"}, ColumnError, "`labelCol` names a column that the DataFrame does not have"),
-        ({"featuresCol": "name"}, ColumnError, "'name', which has a type that no model reads.*Received: string"),
+        ({"featuresCol": "name"}, ColumnError, "'name', which holds strings.*takes numbers.*StringIndexer.*TextVec"),
+        ({"featuresCol": ["name", "w"]}, ColumnError, "'name', which has a type that no model reads.*Received: string"),
         ({"labelCol": "name"}, ColumnError, "StringIndexer"),
         ({"featuresCol": ["label", "features"]}, ColumnError, "each must hold one number a row.*'features'"),
         (
@@ -233,7 +234,7 @@ def test_flat_features_for_an_image_model():
     prepared(KerasClassifier(model=model), schema(features=ArrayType(ArrayType(FLOATS)), label=LongType()))
 
 
-def test_custom_code_that_workers_cannot_find():
+def test_custom_code_that_workers_cannot_find_travels_with_the_job():
     class Twice(layers.Layer):
         def call(self, inputs):
             return 2 * inputs
@@ -241,9 +242,27 @@ def test_custom_code_that_workers_cannot_find():
     Twice.__module__ = "__main__"
     model = keras.Sequential([keras.Input((3,)), Twice(), layers.Dense(4, activation="softmax")])
     model.compile("sgd", "sparse_categorical_crossentropy")
-    with pytest.raises(ModelError, match=r"'Twice'.*`customObjects`"):
-        prepared(KerasClassifier(model=model))
-    prepared(KerasClassifier(model=model, customObjects={"Twice": Twice}))
+    assert prepared(KerasClassifier(model=model)).custom_objects == {"Twice": Twice}
+    assert prepared(KerasClassifier(model=model, customObjects={"Twice": Twice})).custom_objects == {"Twice": Twice}
+
+
+class Importable(keras.Model):
+    """Not registered: another process finds it by its module."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = layers.Dense(2, activation="softmax")
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def test_a_model_without_shapes_of_an_importable_class_is_built():
+    model = Importable()
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    made = prepared(KerasClassifier(model=model), row={"features": [1.0, 2.0]})
+    assert made.signature.outputs[0].shape == (2,)
+    assert made.custom_objects == {}
 
 
 def test_a_lambda_is_refused():

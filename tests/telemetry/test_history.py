@@ -92,7 +92,7 @@ def test_html_survives_odd_values_and_names():
 
 def test_plot_without_matplotlib_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
+    with pytest.raises(ImportError, match=r"matplotlib, which is not installed.*pip install 'keraunos\[notebook\]'"):
         History(EPOCHS).plot()
 
 

@@ -1,6 +1,11 @@
+import fcntl
 import io
 import os
+import struct
+import sys
+import termios
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,3 +135,35 @@ def test_auto_opens_what_was_put_in_its_place(monkeypatch):
     assert opened == [(10, 2)]
     assert not isinstance(Progress.open(10, 2, 2), Page)
     assert not isinstance(Progress.open(10, 2, "auto", io.StringIO()), Page)
+
+
+@pytest.mark.parametrize(("lines", "columns", "widest"), [(0, 0, 79), (24, 0, 79), (24, 50, 49), (24, 200, 100)])
+def test_a_bar_fits_the_terminal_that_it_is_written_to(lines, columns, widest, monkeypatch):
+    """Also one that says that it has no columns and no lines, and while standard output goes to a file."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as reader, os.fdopen(theirs, "w", encoding="utf-8") as terminal:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        with Progress.open(1000, 2, "auto", terminal) as progress:
+            progress.update(100, 0, {"loss": 0.9})
+            progress.update(1000, 1, {"loss": 0.5})
+            progress.epoch_end(1, {"loss": 0.5})
+        terminal.flush()
+        shown = b""
+        while not shown.endswith(b"\n"):
+            shown += reader.read(10_000)
+    frames = [frame.rstrip() for frame in shown.decode().split("\r") if frame.strip()]
+    assert frames[-1].startswith("epoch 2/2 100%|")
+    assert widest - 1 <= max(map(len, frames)) <= widest
+    if widest > 60:
+        assert frames[-1].endswith("loss 0.5000")
+
+
+def test_a_notebook_without_widgets_has_a_bar_of_text(monkeypatch, capsys):
+    kernel = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with Progress.open(1000, 1) as progress:
+        progress.update(100, 0, {"loss": 0.9})
+        progress.update(1000, 0, {"loss": 0.5})
+    assert "epoch 1/1 100%|" in capsys.readouterr().err

@@ -76,7 +76,6 @@ def test_other_errors_stay_as_they_are(error):
         "Reason: Container killed by YARN for exceeding physical memory limits. 5.1 GB of 5 GB physical memory used.",
         "container_status: reason: OOMKilled",
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
-        "java.lang.OutOfMemoryError: Java heap space",
     ],
 )
 def test_a_job_whose_process_was_killed_is_told_of_memory(text):

@@ -67,8 +67,29 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The type that `dtype_name` named."""
-    return np.dtype(getattr(ml_dtypes, name, name))
+    """The type that `dtype_name` named; a `ValueError` where it is none that a checkpoint holds."""
+    try:
+        dtype = np.dtype(getattr(ml_dtypes, name, name))
+    except TypeError as error:
+        raise ValueError(f"{name!r} is no type of an array") from error
+    if dtype.kind not in _NUMPY_KINDS and not hasattr(ml_dtypes, dtype.name):
+        raise ValueError(f"{name!r} is no type of an array that a checkpoint holds")
+    return dtype
+
+
+def array_bytes(name: str, shape: Sequence[int]) -> int:
+    """How many bytes an array of this type and shape takes; a `ValueError` where there is no such array."""
+    size = dtype_of(name).itemsize
+    for each in shape:
+        if isinstance(each, bool) or not isinstance(each, int) or each < 0:
+            raise ValueError(f"{shape!r} is no shape of an array")
+        size *= each
+    return size
+
+
+def is_group(name: str) -> bool:
+    """Whether this can be the name of a group of arrays, and so of a file."""
+    return _GROUP.fullmatch(name) is not None
 
 
 def plain(value: Any, where: str) -> Any:

@@ -5,13 +5,37 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 # A file system that cannot flush a folder says so with one of these; it has nothing to flush then.
 _NO_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whose a file or a folder is, and who may do what with it, in the bits of `chmod`."""
+
+    owner: str
+    mode: int
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A file's content, with the status of that very file and of the folder that it was read from.
+
+    Attributes:
+        reader: the user who reads, by a name that an owner could have.
+    """
+
+    content: bytes
+    file: Status
+    folder: Status
+    reader: str
 
 
 class Folder(Protocol):
@@ -30,8 +54,14 @@ class Folder(Protocol):
     def write(self, name: str, buffers: Iterable[memoryview | bytes]) -> None:
         """Write a new file in a folder that exists, from buffers in their order."""
 
+    def write_private(self, name: str, content: bytes) -> None:
+        """Write a new file that only its owner may read and write, where the file system knows owners."""
+
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A file to read; one that is missing is a `FileNotFoundError`."""
+
+    def read_owned(self, name: str) -> Owned:
+        """A small file directly in the folder, and whose it is."""
 
     def names(self) -> list[str]:
         """What lies directly in the folder; nothing while it does not exist."""
@@ -70,9 +100,25 @@ class LocalFolder:
         """Write a new file, and wait until the disk has it."""
         write_file(self._root / name, buffers)
 
+    def write_private(self, name: str, content: bytes) -> None:
+        """Write a new file that only its owner may read and write."""
+        write_file(self._root / name, [content], mode=0o600)
+
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A file to read."""
         return (self._root / name).open("rb")
+
+    def read_owned(self, name: str) -> Owned:
+        """A file, and whose it is. A link is refused; nothing can be exchanged between looking and reading."""
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), "rb") as file:  # noqa: PTH123 - by descriptor
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise OSError(errno.EINVAL, "it is not a plain file", str(self._root / name))
+                return Owned(file.read(), _status(status), _status(os.fstat(folder)), str(os.getuid()))
+        finally:
+            os.close(folder)
 
     def names(self) -> list[str]:
         """What lies directly in the folder."""
@@ -103,10 +149,10 @@ class LocalFolder:
             pass
 
 
-def write_file(path: Path, buffers: Iterable[memoryview | bytes]) -> None:
+def write_file(path: Path, buffers: Iterable[memoryview | bytes], mode: int = 0o666) -> None:
     """Write a new plain file and wait until the disk has it; what goes wrong names the file."""
     try:
-        with path.open("xb", buffering=0) as file:
+        with open(path, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
             for buffer in buffers:
                 _write_all(file.fileno(), memoryview(buffer).cast("B"))
             os.fsync(file.fileno())
@@ -114,6 +160,10 @@ def write_file(path: Path, buffers: Iterable[memoryview | bytes]) -> None:
         if error.filename is None:
             error.filename = str(path)
         raise
+
+
+def _status(found: os.stat_result) -> Status:
+    return Status(str(found.st_uid), stat.S_IMODE(found.st_mode))
 
 
 def _write_all(descriptor: int, view: memoryview) -> None:

@@ -12,6 +12,8 @@ import hashlib
 import json
 from typing import Any
 
+from keraunos.json_depth import check_depth
+
 DIGEST_BYTES = 32
 
 _BEFORE, _BETWEEN, _AFTER = b'{"blake2b":"', b'","content":', b"}\n"
@@ -29,7 +31,10 @@ def unseal(data: bytes) -> Any:
     body = data[_START : -len(_AFTER)]
     if data != _BEFORE + _digits(body) + _BETWEEN + body + _AFTER:
         raise ValueError("its content does not agree with its checksum")
-    return json.loads(body)
+    try:
+        return check_depth(json.loads(body))
+    except RecursionError as error:
+        raise ValueError("its content is nested too deeply") from error
 
 
 def _digits(body: bytes) -> bytes:

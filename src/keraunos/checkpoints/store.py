@@ -2,6 +2,7 @@
 
     <folder>/job.json                               whose checkpoints these are
     <folder>/writer.json                            which process writes them, the last that took the folder over
+    <folder>/program.json                           which program trains, for `keraunos resume`; its owner's alone
     <folder>/checkpoint-000000000012/parameters.bin a group of arrays, one behind the other, as raw bytes
     <folder>/checkpoint-000000000012/manifest.json  facts, types, shapes; size and checksum of every file; written last
     <folder>/_writing-checkpoint-…                  one that is being written, or that was when the process died
@@ -28,7 +29,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.checkpoints.checkpoint import Checkpoint, dtype_name, dtype_of, plain
+from keraunos.checkpoints.checkpoint import Checkpoint, array_bytes, dtype_name, dtype_of, is_group, plain
 from keraunos.checkpoints.claim import differences
 from keraunos.checkpoints.folder import Folder
 from keraunos.checkpoints.sealed_json import DIGEST_BYTES, seal, unseal
@@ -110,11 +111,18 @@ class CheckpointStore:
         self._token = secrets.token_hex(8)
         self.note(WRITER_FILE, {"token": self._token, "host": socket.gethostname(), "process": os.getpid()})
 
-    def note(self, name: str, content: Mapping[str, Any]) -> None:
-        """Put a small JSON file beside the checkpoints, or in place of the one that is there."""
+    def note(self, name: str, content: Mapping[str, Any], *, private: bool = False) -> None:
+        """Put a small JSON file beside the checkpoints, or in place of the one that is there.
+
+        A `private` one only its owner may read.
+        """
+        data = json.dumps(content, indent=1).encode()
         try:
             self._folder.delete(name)
-            self._folder.write(name, [json.dumps(content, indent=1).encode()])
+            if private:
+                self._folder.write_private(name, data)
+            else:
+                self._folder.write(name, [data])
         except OSError as error:
             raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
 
@@ -200,7 +208,7 @@ class CheckpointStore:
             with self._folder.open(WRITER_FILE) as file:
                 writer = json.loads(file.read())
             token, process, host = (writer[name] for name in ("token", "process", "host"))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return  # nobody to be seen: it is being written, or was removed
         if token != self._token:
             raise TakenOverError(
@@ -218,7 +226,10 @@ class CheckpointStore:
     def _noted_identity(self) -> dict[str, Any]:
         try:
             with self._folder.open(JOB_FILE) as file:
-                identity: dict[str, Any] = unseal(file.read())["identity"]
+                noted = unseal(file.read())
+            identity = noted.get("identity") if isinstance(noted, dict) else None
+            if not isinstance(identity, dict):
+                raise ValueError(f"it names no job, but {str(noted)[:100]!r}")  # noqa: TRY004 - as for any other content
         except ValueError as error:
             raise CheckpointError(
                 f"{JOB_FILE!r} in {self.path!r} is not as it was written: {error}. Choose another checkpointDir, or "
@@ -254,15 +265,29 @@ class CheckpointStore:
             raise ValueError(f"it has no {MANIFEST_FILE!r}") from error
         except ValueError as error:
             raise ValueError(f"{MANIFEST_FILE!r} is not as it was written: {error}") from error
+        try:
+            return self._read_groups(number, name, manifest)
+        except (KeyError, TypeError, AttributeError, OverflowError, SyntaxError) as error:
+            raise ValueError(f"{MANIFEST_FILE!r} is not a manifest: {type(error).__name__}: {error}") from error
+
+    def _read_groups(self, number: int, name: str, manifest: Mapping[str, Any]) -> Checkpoint:
         if manifest["format"] != _FORMAT:
             raise ValueError(f"it is of format {manifest['format']!r}, and {_FORMAT} is the one that is read here")
         if manifest["number"] != number:
             raise ValueError(f"its manifest is that of checkpoint {manifest['number']}")
-        groups = {group: self._read_group(name, described) for group, described in manifest["groups"].items()}
+        if not isinstance(manifest["facts"], dict):
+            raise TypeError(f"its manifest has no facts, but {manifest['facts']!r}")
+        groups = {group: self._read_group(name, group, described) for group, described in manifest["groups"].items()}
         return Checkpoint(number, manifest["facts"], groups)
 
-    def _read_group(self, name: str, described: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
+    def _read_group(self, name: str, group: str, described: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
         file_name, size = described["file"], described["size"]
+        if file_name != f"{group}.bin" or not is_group(group):
+            raise ValueError(f"its manifest names the file {file_name!r}, which is none of a checkpoint's")
+        # A manifest may claim any size: no memory is taken for more than the file holds.
+        claimed = sum(array_bytes(dtype, shape) for dtype, shape in described["arrays"])
+        if claimed != size:
+            raise ValueError(f"the arrays of {file_name!r} take {claimed} bytes, and its size is {size!r}")
         digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         arrays: list[npt.NDArray[Any]] = []
         try:

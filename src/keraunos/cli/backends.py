@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
+from keraunos.backends import BACKENDS, installed_backends
 from keraunos.errors import ModelError
-from keraunos.job.training_job import BACKENDS
 
 
 def choose_backend(wanted: str | None) -> str:
     """The backend that was asked for, or else the first that is installed."""
-    installed = [name for name in BACKENDS if find_spec(name) is not None]
+    installed = installed_backends()
     if wanted is None and installed:
         return installed[0]
     if wanted is not None and wanted in installed:

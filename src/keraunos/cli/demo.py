@@ -6,13 +6,13 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keraunos
+from keraunos import scratch
 from keraunos.cli.backends import choose_backend
 from keraunos.cli.local_spark import local_spark
 from keraunos.errors import JobError
@@ -46,7 +46,7 @@ class Demo:
             raise JobError(f"`--save` must name a path that does not exist yet. Received: {self.save!r}.")
         _choose_keras_backend(backend)
         print(f"Keraunos {keraunos.__version__}: a Keras classifier, trained and served on Apache Spark\n")
-        with tempfile.TemporaryDirectory(prefix="keraunos-demo-") as name:
+        with scratch.folder("demo") as name:
             folder = Path(name)
             saved = self.save or str(folder / "digits")
             with local_spark(self.master, folder, verbose=self.verbose) as spark:

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 import keraunos
+from keraunos.backends import BACKENDS
 from keraunos.compat.run_unchanged.systems import SYSTEMS
 from keraunos.errors import KeraunosError
 from keraunos.job.exchange_plan import PRESETS
-from keraunos.job.training_job import BACKENDS
 
 FAILED = 1
 CANNOT_START = 2
@@ -32,6 +32,7 @@ examples:
   keraunos submit --as zoo --master yarn --num-executors 4 program.py
   keraunos shell --as tensorspark --deploy-mode=client
   keraunos resume /tmp/checkpoints
+  keraunos resume --yes /tmp/checkpoints -- --epochs 20
   keraunos notebook --as paddle
   keraunos paddle summary config.py --config-args layers=2
 
@@ -79,6 +80,12 @@ settings are gone when it ends, the notebooks stay. JupyterLab comes with
 RESUME = """\
 Runs the program again whose `fit` saved its training in a checkpointDir: with
 the same command, in the same folder. Its fit goes on where it was saved last.
+
+The command is shown, and run when you agree; a script gives --yes. DIR and the
+file program.json in it must belong to you, and nobody else may be able to write
+to them: what lies there decides what is run. Values of arguments that look like
+secrets (--token, --password) are not stored: give all of the program's arguments
+again behind `--`.
 """
 
 PADDLE_SUMMARY = """\
@@ -152,7 +159,7 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     demo.add_argument("--workers", type=_positive, default=2, metavar="N", help="workers that train (default: 2)")
     demo.add_argument("--epochs", type=_positive, metavar="N", help="times to go through the rows (default: 12)")
     demo.add_argument(
-        "--batch-size", type=_positive, default=16, metavar="N", help="rows a worker a step (default: 16)"
+        "--batch-size", type=_positive, default=16, metavar="N", help="rows per worker per step (default: 16)"
     )
     demo.add_argument("--backend", choices=BACKENDS, help="what runs the model (default: the first that is installed)")
     demo.add_argument(
@@ -171,7 +178,7 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     run = commands.add_parser(
         "run",
-        help="run a program of SparkFlow, TensorSpark or Analytics Zoo as it is",
+        help=f"run a program of an older system as it is: {', '.join(SYSTEMS)}",
         description=RUN,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -208,6 +215,10 @@ def _add_resume(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     resume.add_argument("directory", metavar="DIR", help="the checkpointDir, on any Hadoop path")
+    resume.add_argument("--yes", action="store_true", help="run the command without asking")
+    resume.add_argument(
+        "arguments", nargs="*", metavar="ARGUMENT", help="behind `--`: what the program is given instead of what it had"
+    )
     resume.set_defaults(run=_resume, verbose=False)
 
 
@@ -278,7 +289,7 @@ def _shell(options: argparse.Namespace) -> int:
 def _resume(options: argparse.Namespace) -> int:
     from keraunos.cli.resume import resume
 
-    return resume(options.directory)
+    return resume(options.directory, options.arguments, yes=options.yes)
 
 
 def _notebook(options: argparse.Namespace) -> int:

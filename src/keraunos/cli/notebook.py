@@ -10,12 +10,12 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
+from keraunos import scratch
 from keraunos.compat.run_unchanged.spark_settings import SYSTEM_VARIABLE
 from keraunos.compat.run_unchanged.systems import system_named
 from keraunos.errors import JobError
@@ -41,7 +41,7 @@ def notebook(
     check_installed()
     arguments = lab_arguments(target, port=port, browser=browser, allow_root=allow_root)
     check_java()
-    with tempfile.TemporaryDirectory(prefix="keraunos-notebook-") as folder:
+    with scratch.folder("notebook") as folder:
         os.environ.update(lab_environment(os.environ, system.name, Path(folder)))
         write_settings(Path(folder))
         _end_with_terminal()

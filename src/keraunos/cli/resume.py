@@ -1,39 +1,81 @@
-"""`keraunos resume`: run the program again whose training was saved in a directory. Runs on the driver."""
+"""`keraunos resume`: run the program again whose training was saved in a directory. Runs on the driver.
+
+What lies in the directory decides what is run, so it must be this user's own and closed to others' writing. The command
+is shown, and asked for.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
-import tempfile
-from collections.abc import Mapping
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from keraunos import scratch
+from keraunos.checkpoints.folder import Folder, LocalFolder, Owned
 from keraunos.errors import CheckpointError
-from keraunos.launch.program import PROGRAM_FILE, why_not
+from keraunos.launch.program import PROGRAM_FILE, Program
+
+NOT_RUN = 1
 
 
-def resume(directory: str) -> int:
-    """Run the program that trains in this directory; its `fit` goes on where it was saved. Gives its exit code."""
+def resume(directory: str, arguments: Sequence[str] = (), *, yes: bool = False) -> int:
+    """Run the program that trains in this directory; its `fit` goes on where it was saved. Returns its exit code.
+
+    `arguments` replace those that the program had, `yes` the question.
+    """
     program = _noted(directory)
-    reason = why_not(program)
+    reason = program.why_not()
     if reason is not None:
         raise CheckpointError(f"{directory!r} cannot be resumed from the command line, because {reason}.")
-    print(f"In {program['folder']}: {' '.join(program['command'])}", flush=True)
-    return subprocess.run(program["command"], cwd=program["folder"], check=False).returncode
+    if arguments:
+        program = replace(program, arguments=tuple(arguments))
+    words = [*program.command, *program.arguments]
+    print(f"In {program.folder}: {shlex.join(words)}", flush=True)
+    if not program.is_complete:
+        raise CheckpointError(
+            f"{directory!r} cannot be resumed as it is: an argument of the program that looks like a secret was not "
+            f"stored. Give all arguments again: keraunos resume {shlex.quote(directory)} -- ARGUMENT ..."
+        )
+    if not yes and not _agreed(directory):
+        print("Not run.")
+        return NOT_RUN
+    return subprocess.run(words, cwd=program.folder, check=False).returncode
 
 
-def _noted(directory: str) -> Mapping[str, Any]:
+def trusted(folder: Folder) -> bytes:
+    """What the program's file holds; refused where somebody else may have written it."""
+    owned = folder.read_owned(PROGRAM_FILE)
+    _check(owned, folder.path)
+    return owned.content
+
+
+def _agreed(directory: str) -> bool:
+    """Whether the user at the terminal wants the command run."""
+    if not sys.stdin.isatty():
+        raise CheckpointError(
+            f"{directory!r} was not resumed: `keraunos resume` asks before it runs a command, and there is no terminal "
+            "to ask at. In a script, read the command above and give --yes."
+        )
+    try:
+        return input("Run it? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False
+
+
+def _noted(directory: str) -> Program:
     path = Path(directory.removeprefix("file://").removeprefix("file:"))
     try:
-        content = path.joinpath(PROGRAM_FILE).read_bytes() if path.is_dir() else _from_hadoop(directory)
-        noted: Mapping[str, Any] = json.loads(content)
-    except (OSError, ValueError) as error:
+        content = trusted(LocalFolder(path)) if path.is_dir() else _from_hadoop(directory)
+        return Program.from_json(json.loads(content))
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{directory!r} is no directory in which a training was saved. Expected what `fit` writes to its "
             f"checkpointDir. Received: {error}."
         ) from error
-    return noted
 
 
 def _from_hadoop(directory: str) -> bytes:
@@ -44,8 +86,27 @@ def _from_hadoop(directory: str) -> bytes:
     from keraunos.launch.hadoop_checkpoints import folder_of
 
     with (
-        tempfile.TemporaryDirectory() as folder,
+        scratch.folder("resume") as folder,
         local_spark("local[1]", Path(folder), verbose=False) as spark,
-        folder_of(spark, directory).open(PROGRAM_FILE) as file,
     ):
-        return file.read()
+        return trusted(folder_of(spark, directory))
+
+
+def _check(owned: Owned, path: str) -> None:
+    for name, status in ((path, owned.folder), (f"{path}/{PROGRAM_FILE}", owned.file)):
+        if status.owner == owned.reader and not status.mode & 0o022:
+            continue
+        raise CheckpointError(
+            f"{path!r} cannot be resumed: somebody else may have written {name!r}, which decides what is run. Expected:"
+            f" an owner {owned.reader!r}, and no one else who may write. Received: owner {status.owner!r}, mode "
+            f"{status.mode:04o}. Run the program again yourself; or, if you trust it, take the write permission from "
+            f"others (chmod go-w) where the owner is right. The command noted there: {_told(owned.content)}"
+        )
+
+
+def _told(content: bytes) -> str:
+    try:
+        program = Program.from_json(json.loads(content))
+    except (ValueError, RecursionError):
+        return "none"
+    return repr(shlex.join([*program.command, *program.arguments]))

@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from keraunos.batch import Array, Arrays
 from keraunos.data.arrow_nulls import null_rows
-from keraunos.data.arrow_types import check_type, is_image, is_list, is_tensor, is_vector
+from keraunos.data.arrow_types import check_type, excerpt, is_image, is_list, is_tensor, is_vector
+from keraunos.data.finite_rows import first_odd, odd_rows, what_is_odd
 from keraunos.data.image_rows import image_block, image_size
+from keraunos.data.padded_rows import padded_rows
 from keraunos.data.sparse_rows import Block, Positions, SparseRows, as_dense
 from keraunos.errors import ColumnError, DataError
 from keraunos.job.columns import Slot
@@ -27,7 +29,6 @@ from keraunos.job.columns import Slot
 ArrowColumns = Any  # a pyarrow.RecordBatch, or a mapping from column name to pyarrow.Array; pyarrow is untyped
 
 _DENSE_VECTOR = 1
-_EXCERPT = 100
 
 
 class ArrowReader:
@@ -45,14 +46,14 @@ class ArrowReader:
         self._kept: Positions | None = None
 
     def read(self, batch: ArrowColumns) -> list[Block]:
-        """One block a slot. A null, NaN where it is not allowed, or a ragged array raises."""
+        """One block a slot. A null, a ragged array, and NaN or an infinite value where they are not allowed raise."""
         columns = self._columns(batch)
         for name, array in columns.items():
             self._refuse_nulls(name, array)
         blocks = [self._slot(slot, columns) for slot in self.slots]
         if not self._allow_nan:
             for slot, block in zip(self.slots, blocks, strict=True):
-                self._refuse_nan(slot, block, columns)
+                self._refuse_odd(slot, block, columns)
         self.rows += len(next(iter(columns.values())))
         return blocks
 
@@ -60,7 +61,7 @@ class ArrowReader:
         """The inputs of the rows that are complete, and for every row whether it is not.
 
         A row that holds a null, also one inside an array, is left out of the inputs and marked in the mask; the
-        caller gives it a null prediction. NaN passes.
+        caller gives it a null prediction. So is one with NaN or an infinite value, where they are not allowed.
         """
         columns = self._columns(batch)
         length = len(next(iter(columns.values())))
@@ -72,10 +73,12 @@ class ArrowReader:
         if incomplete.any():
             self._kept = np.flatnonzero(~incomplete)
             columns = {name: array.take(pa.array(self._kept)) for name, array in columns.items()}
-        inputs = by_slot(self.slots, [as_dense(self._slot(slot, columns)) for slot in self.slots])
+        blocks = [as_dense(self._slot(slot, columns)) for slot in self.slots]
+        if not self._allow_nan:
+            blocks = _without_odd(blocks, incomplete)
         self._kept = None
         self.rows += length
-        return inputs, incomplete
+        return by_slot(self.slots, blocks), incomplete
 
     def _columns(self, batch: ArrowColumns) -> dict[str, Any]:
         found = batch if isinstance(batch, Mapping) else dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -89,10 +92,12 @@ class ArrowReader:
 
     def _slot(self, slot: Slot, columns: Mapping[str, Any]) -> Block:
         if slot.kind == "bytes":
-            values: Array = pc.cast(columns[slot.columns[0]], pa.large_binary()).to_numpy(zero_copy_only=False)
-            return values
+            return self._bytes(slot.columns[0], columns[slot.columns[0]])
         if slot.kind == "image":
             return self._image(slot, columns[slot.columns[0]])
+        if slot.length is not None:
+            (name,) = slot.columns
+            return padded_rows(slot, columns[name], self._numbers, self._number)
         if not slot.stacked:
             return self._column(slot.columns[0], columns[slot.columns[0]])
         scalars = [self._scalar(name, columns[name]) for name in slot.columns]
@@ -130,6 +135,16 @@ class ArrowReader:
             return self._vector(name, array)
         if is_tensor(array.type):
             return self._tensor(name, array)
+        flat, shape = self._flat(name, array)
+        return self._numbers(flat).reshape(shape)
+
+    def _bytes(self, name: str, array: Any) -> Array:
+        flat, shape = self._flat(name, array)
+        values: Array = pc.cast(flat, pa.large_binary()).to_numpy(zero_copy_only=False)
+        return values.reshape(shape)
+
+    def _flat(self, name: str, array: Any) -> tuple[Any, list[int]]:
+        """All single values one behind the other, and the shape that they have together."""
         shape = [len(array)]
         flat = array
         while is_list(flat.type):
@@ -138,7 +153,7 @@ class ArrowReader:
             flat = flat.flatten()
         if len(array):
             self._shapes[name] = tuple(shape[1:])
-        return self._numbers(flat).reshape(shape)
+        return flat, shape
 
     def _tensor(self, name: str, array: Any) -> Array:
         shape = tuple(array.type.shape)
@@ -195,7 +210,7 @@ class ArrowReader:
             row = int(wrong[0])
             raise DataError(
                 f"Column {name!r} holds a malformed sparse vector; expected one index below {width} for each value. "
-                f"Received: {_excerpt(array, row)} in row {self._number(row)}."
+                f"Received: {excerpt(array, row)} in row {self._number(row)}."
             )
         if not is_dense.any():
             indices: npt.NDArray[np.int32] = given.astype(np.int32, copy=False)
@@ -227,37 +242,38 @@ class ArrowReader:
             what = "an image without pixels" if is_image(array.type) else "an array with a null inside"
         raise DataError(
             f"Column {name!r} holds {what}; expected a value in every row. "
-            f"Received: {_excerpt(array, row)} in row {self._number(row)}. "
+            f"Received: {excerpt(array, row)} in row {self._number(row)}. "
             f"Drop such rows, as with df.na.drop(subset=[{name!r}]), or fill them."
         )
 
-    def _refuse_nan(self, slot: Slot, block: Block, columns: Mapping[str, Any]) -> None:
-        values = block.values if isinstance(block, SparseRows) else block
-        if values.dtype.kind != "f" or not values.size:
+    def _refuse_odd(self, slot: Slot, block: Block, columns: Mapping[str, Any]) -> None:
+        odd = odd_rows(block)
+        if odd is None:
             return
-        with np.errstate(invalid="ignore"):
-            # The minimum is NaN where any value is, and needs no temporary array.
-            if not np.isnan(values.min()):
-                return
-        element = int(np.argmax(np.isnan(values)))
-        if isinstance(block, SparseRows):
-            row = int(np.searchsorted(block.indptr, element, side="right")) - 1
-        else:
-            row = element // (block.size // len(block))
-        name = slot.columns[element % len(slot.columns)]
+        row = int(np.argmax(odd))
+        name = slot.columns[0]
+        if slot.stacked and not isinstance(block, SparseRows):
+            name = slot.columns[int(np.argmax(~np.isfinite(block[row])))]
+        dtype = (block.values if isinstance(block, SparseRows) else block).dtype
+        given = columns[name][row].as_py()
+        value = first_odd(given, dtype)
+        within = "" if np.isscalar(given) else f" in {excerpt(columns[name], row)},"
         raise DataError(
-            f"Column {name!r} holds NaN; expected a number everywhere. "
-            f"Received: {_excerpt(columns[name], row)} in row {self._number(row)}. "
-            "Drop or impute such values, or allow NaN if the model handles it."
+            f"Column {name!r} holds {what_is_odd(value, dtype)}; expected a finite number everywhere. "
+            f"Received: {value!r}{within} in row {self._number(row)}. "
+            "Drop, clip or impute such values, or set allowNaN=True if the model handles them."
         )
 
     def _number(self, row: int) -> int:
         return self.rows + (row if self._kept is None else int(self._kept[row]))
 
     def _ragged(self, name: str, array: Any, row: int, expected: str, found: str) -> DataError:
+        advice = "Pad or cut the rows to one shape."
+        if is_list(array.type) and "depth" not in found:
+            advice = "Set pad=True to fill shorter rows with zeros (maxLength cuts longer ones), or use one shape."
         return DataError(
             f"Column {name!r} is ragged: all rows must have one shape. Expected {expected}, as in the first row. "
-            f"Received: {found} in row {self._number(row)}: {_excerpt(array, row)}. Pad or cut the rows to one shape."
+            f"Received: {found} in row {self._number(row)}: {excerpt(array, row)}. {advice}"
         )
 
 
@@ -266,6 +282,16 @@ def by_slot(slots: Sequence[Slot], arrays: Sequence[Array]) -> Arrays:
     if len(slots) == 1 and slots[0].name is None:
         return arrays[0]
     return {str(slot.name): array for slot, array in zip(slots, arrays, strict=True)}
+
+
+def _without_odd(blocks: list[Array], incomplete: npt.NDArray[np.bool_]) -> list[Array]:
+    """The rows of complete ones that are finite everywhere; marks the others as incomplete."""
+    found = [odd for odd in map(odd_rows, blocks) if odd is not None]
+    if not found:
+        return blocks
+    odd = np.logical_or.reduce(found)
+    incomplete[np.flatnonzero(~incomplete)[odd]] = True
+    return [block[~odd] for block in blocks]
 
 
 def _without_zeros(rows: SparseRows) -> SparseRows:
@@ -279,8 +305,3 @@ def _smaller(rows: SparseRows) -> Block:
     sparse_bytes = rows.indptr.nbytes + rows.indices.nbytes + rows.values.nbytes
     dense_bytes = rows.rows * rows.width * rows.values.itemsize
     return rows if sparse_bytes < dense_bytes else rows.dense()
-
-
-def _excerpt(array: Any, row: int) -> str:
-    text = repr(array[row].as_py())
-    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"

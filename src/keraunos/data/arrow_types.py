@@ -9,6 +9,7 @@ import pyarrow as pa
 from keraunos.errors import ColumnError
 
 _VECTOR_FIELDS = {"type", "size", "indices", "values"}
+_EXCERPT = 100
 IMAGE_FIELDS = ("height", "width", "nChannels", "mode", "data")  # of Spark's image struct, what pixels are read from
 
 
@@ -44,13 +45,23 @@ def is_bytes(arrow_type: Any) -> bool:
     return bool(text or binary or types.is_fixed_size_binary(arrow_type))
 
 
+def excerpt(array: Any, row: int) -> str:
+    """A row of a column as a message shows it."""
+    text = repr(array[row].as_py())
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
+
+
 def check_type(name: str, arrow_type: Any, kind: str = "number") -> None:
     """Refuse a column of a type that no model input of that kind takes."""
     if kind == "bytes":
-        if is_bytes(arrow_type):
+        leaf = arrow_type
+        while is_list(leaf):
+            leaf = leaf.value_type
+        if is_bytes(leaf):
             return
         raise ColumnError(
-            f"Column {name!r} feeds a model input of bytes. Expected a string or binary column. Received: {arrow_type}."
+            f"Column {name!r} feeds a model input of bytes. Expected a string or binary column, or an array of these. "
+            f"Received: {arrow_type}."
         )
     if kind == "image":
         if is_image(arrow_type):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ import numpy as np
 from keraunos.errors import DataError, one_of
 
 CROPS = ("center", "random", None)
+# As many as Pillow warns from. A file of a few kilobytes can claim a thousand times as many, and take the memory.
+MAX_PIXELS = 89_478_485
 CV_8UC1, CV_8UC3 = 0, 16
 
 
@@ -31,6 +35,7 @@ class Framing:
         resize: the length that the shorter side gets before it is cropped; `None` stands for `size`.
         channels: 3 for colour, 1 for grey.
         seed: chooses among random crops.
+        max_pixels: the largest image that is decoded, as its width times its height.
     """
 
     size: int | None = None
@@ -38,10 +43,14 @@ class Framing:
     resize: int | None = None
     channels: int = 3
     seed: int = 0
+    max_pixels: int = MAX_PIXELS
 
     def __post_init__(self) -> None:
         _check_whole("size", self.size)
         _check_whole("resize", self.resize)
+        _check_whole("max_pixels", self.max_pixels)
+        if self.max_pixels is None:
+            raise DataError("`max_pixels` must be a whole number of at least 1, in pixels. Received: None.")
         if self.crop not in CROPS:
             raise DataError(one_of("crop", self.crop, ("center", "random")) + " None squeezes the image instead.")
         if self.channels not in (1, 3) or isinstance(self.channels, bool):
@@ -75,7 +84,13 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
     from PIL import Image, ImageOps
 
     mode = "RGB" if framing.channels == 3 else "L"
-    with Image.open(io.BytesIO(content)) as opened:
+    with _own_limit(), Image.open(io.BytesIO(content)) as opened:
+        pixels = opened.width * opened.height
+        if pixels > framing.max_pixels:
+            raise ValueError(
+                f"the image has {opened.width} x {opened.height} pixels, and at most max_pixels={framing.max_pixels} "
+                "are decoded"
+            )
         if framing.size is not None:
             # A JPEG can be decoded at a half, a quarter or an eighth, which saves most of the time.
             side = framing.resize or framing.size
@@ -89,6 +104,18 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
             image = _framed(image, path, framing)
         data = image.tobytes("raw", "BGR") if framing.channels == 3 else image.tobytes()
         return Decoded(image.height, image.width, framing.channels, data)
+
+
+@contextmanager
+def _own_limit() -> Iterator[None]:
+    """Pillow's own limit belongs to the process, and only warns at first: here each image is held against ours."""
+    from PIL import Image
+
+    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = before
 
 
 def _framed(image: Any, path: str, framing: Framing) -> Any:
@@ -127,7 +154,7 @@ def _eight_bits(image: Any) -> Any:
         return image
     from PIL import Image
 
-    return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
+    return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8))
 
 
 def _check_whole(name: str, value: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from keraunos.data.corrupt_images import CorruptImages
-from keraunos.data.image_files import Decoded, Framing, decode
+from keraunos.data.image_files import MAX_PIXELS, Decoded, Framing, decode
 from keraunos.data.image_labels import FOLDERS, labelled
 from keraunos.errors import DataError, one_of
 
@@ -56,6 +56,7 @@ def read_images(
     on_corrupt: str = "skip",
     corrupt: CorruptImages | None = None,
     partitions: int | None = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> Any:
     """The images under a folder, with the columns `image` and, unless `labels` is `None`, `label`.
 
@@ -82,8 +83,10 @@ def read_images(
         corrupt: counts such files while rows are read.
         partitions: how many partitions to decode in. `None`: some for each core where there are as many files, and
             more where each would have more than about a thousand.
+        max_pixels: the largest image that is decoded, as its width times its height; a larger one counts as a file
+            that cannot be decoded. A small file can claim any size, and decoding takes 4 to 10 bytes per pixel.
     """
-    framing = Framing(size, crop, resize, channels, seed)
+    framing = Framing(size, crop, resize, channels, seed, max_pixels)
     if on_corrupt not in ON_CORRUPT:
         raise DataError(one_of("on_corrupt", on_corrupt, ON_CORRUPT))
     files = (

@@ -77,5 +77,13 @@ def _joined(pieces: list[Arrays]) -> Arrays:
 
 
 def _concatenated(arrays: Iterable[Array]) -> Array:
-    joined: Array = np.concatenate(list(arrays))
+    pieces = list(arrays)
+    longest = max(array.shape[1:2] for array in pieces)
+    # Only rows that are padded come in different lengths, each with those of its own block.
+    joined: Array = np.concatenate([_lengthened(array, *longest) if longest else array for array in pieces])
     return joined
+
+
+def _lengthened(array: Array, length: int) -> Array:
+    missing = length - array.shape[1]
+    return np.pad(array, [(0, 0), (0, missing), *[(0, 0)] * (array.ndim - 2)]) if missing else array

@@ -10,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.batch import Array, Batch, BatchSpec
+from keraunos.batch import Array, Batch, BatchSpec, Front
 from keraunos.data.arrow_batches import ArrowColumns, ArrowReader, by_slot
+from keraunos.data.encoded_rows import EncodedRows, check_kept
+from keraunos.data.id_range import check_ids
 from keraunos.data.image_rows import scaled
 from keraunos.data.label_range import check_classes
 from keraunos.data.one_hot import one_hot_rows
@@ -44,6 +46,7 @@ class ShardBuilder:
         spool_dir: where those files go; `None` stands for the system's temporary directory.
         floatx: the type that float64 and decimals become.
         class_weight: the factor on the weights of training rows of a class.
+        front: layers of the model that are run on the features here, once per row; what they make is kept.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class ShardBuilder:
         spool_dir: str | None,
         floatx: str = "float32",
         class_weight: Mapping[int, float] | None = None,
+        front: Front | None = None,
     ) -> None:
         if class_weight and len(columns.labels) != 1:
             raise JobError(
@@ -66,6 +70,8 @@ class ShardBuilder:
                 f"Received: column {label.columns[0]!r} of kind {label.kind!r}. Use `weightCol` instead."
             )
         self._columns = columns
+        self._encoded = None if front is None else EncodedRows(columns.features, front)
+        self._kept = columns if self._encoded is None else replace(columns, features=self._encoded.slots)
         self._floatx = floatx
         self._class_weight = dict(class_weight or {})
         self._reader = ArrowReader([*columns.features, *columns.labels], floatx=floatx, allow_nan=columns.allow_nan)
@@ -74,7 +80,7 @@ class ShardBuilder:
         self._validation_reader = _scalar_reader(columns.validation)
         self._hasher = RowHasher()
         self._spool = Spool(budget, spool_dir)
-        self._slots = [ColumnStore(self._spool) for _ in (*columns.features, *columns.labels)]
+        self._slots = [ColumnStore(self._spool) for _ in (*self._kept.features, *columns.labels)]
         self._weights = self._spool.store((), np.float32) if columns.weight is not None else None
         self._factors = self._spool.store((), np.float32) if class_weight else None
         self._validation = self._spool.store((), np.bool_) if columns.validation is not None else None
@@ -99,16 +105,21 @@ class ShardBuilder:
         for slot, block in zip((*self._columns.features, *self._columns.labels), blocks, strict=True):
             check_shape(slot, block, first_row)
             check_classes(slot, block, first_row)
+            check_ids(slot, block, first_row)
         blocks = [
             one_hot_rows(slot, block) if slot.one_hot else block
             for slot, block in zip((*self._columns.features, *self._columns.labels), blocks, strict=True)
         ]
+        if self._encoded is not None:
+            count = len(self._columns.features)
+            blocks = [*self._encoded.encoded(blocks[:count]), *blocks[count:]]
+        check_kept((*self._kept.features, *self._kept.labels), blocks)
         extra = self._add_extra(batch, first_row)
         for store, block in zip(self._slots, blocks, strict=True):
             store.append(block)
         if self._factors is not None:
             label = self._columns.labels[0]
-            labels = as_dense(blocks[len(self._columns.features)])
+            labels = as_dense(blocks[len(self._kept.features)])
             self._factors.append(class_factors(label.columns[0], labels, self._class_weight, first_row))
         self._hashes.append(self._hasher.hash([*blocks, *extra]))
 
@@ -126,7 +137,7 @@ class ShardBuilder:
         else:
             chosen = _chosen_for_validation(len(order), validation_split, _generator(seed, _SPLIT, rank))
         rows = _Rows(
-            columns=self._columns,
+            columns=self._kept,
             floatx=self._floatx,
             slots=tuple(store.finish() for store in self._slots) if len(order) else (),
             weights=None if self._weights is None else self._weights.finish(),

@@ -27,6 +27,7 @@ from keraunos.exchange.letters import Post, standing_of
 from keraunos.exchange.link import Link
 from keraunos.exchange.pulse import Pulse, Tally
 from keraunos.exchange.shared_memory import host_mark
+from keraunos.exchange.silence import Silence
 from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
 from keraunos.job.course import Leg
@@ -35,7 +36,6 @@ from keraunos.parameters import Vector
 # A waiting worker first looks again and again, giving its core to whoever wants it, because waking an idle core
 # costs more than a whole round of a small model; then it sleeps until something arrives.
 SPIN_SECONDS = 0.02
-SERVER_SILENCE_SECONDS = 60.0
 _SLEEP_MS = 1000
 _NAP_MS = 20
 # Whoever leaves waits so long for the driver to know.
@@ -92,7 +92,7 @@ class Client:
         self._attendants: list[tuple[zmq.Socket[bytes] | None, Callable[[], bool]]] = []
         self._handlers: dict[Kind, Callable[[Message], None]] = {}
         self._inbox: list[Message] = []
-        self._heard = clock()
+        self._silence = Silence(clock())
         self._post = Post()
         self._standing: Mapping[str, Any] | None = None
         self._told = 0
@@ -105,6 +105,7 @@ class Client:
         with self._stack:
             self.context: zmq.Context[zmq.Socket[bytes]] = self._stack.enter_context(zmq.Context())
             self._link = self._stack.enter_context(Link(self.context, self.connection, self.rank, self.incarnation))
+            self._link.ends_with_server = True
             self._pulse = self._stack.enter_context(
                 Pulse(self.context, self.connection, self.rank, self.incarnation, self.tally)
             )
@@ -115,6 +116,15 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds a driver that is there but silent is waited for."""
+        return self._link.patience
+
+    @patience.setter
+    def patience(self, seconds: float) -> None:
+        self._link.patience = seconds
 
     def attend(self, socket: zmq.Socket[bytes] | None, work: Callable[[], bool]) -> None:
         """Call `work` while waiting, which says whether it did something; `socket` wakes a sleeping worker up."""
@@ -177,11 +187,13 @@ class Client:
             self.control = Control(int(decided["lap"]), decided["learning_rate"], bool(decided["last"]))
         return start
 
-    def report(self, leg: Leg, round_: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]]) -> None:
-        """Tell the driver how far this rank is, and the metrics' state since the last report."""
+    def report(
+        self, leg: Leg, round_: int, rows: int, metrics: Sequence[npt.NDArray[np.float64]], *, so_far: bool
+    ) -> None:
+        """Tell the driver how far this rank is, and the metrics' state: of a whole part of the lap, or `so_far`."""
         shapes, buffer = pack_arrays(metrics)
         place = {"round": round_, "epoch": leg.epoch, "lap": leg.index}
-        body = {"rows": rows, **place, "shapes": shapes, "tally": self.tally.to_json()}
+        body = {"rows": rows, **place, "shapes": shapes, "so_far": so_far, "tally": self.tally.to_json()}
         self._say(Kind.REPORT, leg.number, body=body, payload=buffer)
 
     def report_losses(self, first_step: int, losses: npt.NDArray[np.float64]) -> None:
@@ -231,6 +243,10 @@ class Client:
     def send_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]], target: int | None = None) -> None:
         """Leave weights and optimizer state, as they are before a round, with the driver: this rank's or another's."""
         self._send_arrays(round_, arrays, {"for": self.rank if target is None else target})
+
+    def send_last_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Give the driver the optimizer state that training led to."""
+        self._send_arrays(round_, arrays, {"for": self.rank, "last": True})
 
     def save(self, round_: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Give the driver weights and optimizer state, as they are before a round, to write down."""
@@ -293,7 +309,8 @@ class Client:
         self, condition: Callable[[], Found | None], what: str, again: Callable[[], None] | None = None
     ) -> Found:
         """Attend to everything until `condition` gives something; `again` asks for it once more after a while."""
-        began = self._heard = self._clock()
+        began = self._clock()
+        self._silence.begin(began)
         spin_until = began + (SPIN_SECONDS if self.spins else 0.0)
         ask_at = began + ASK_AGAIN_SECONDS
         self.tally.waiting_for = what
@@ -304,11 +321,13 @@ class Client:
             if now < spin_until:
                 os.sched_yield()
                 continue
-            # Before sleeping: what came while this process itself stood still is heard by now.
-            if now - self._heard > SERVER_SILENCE_SECONDS:
+            if self._silence.grow(now):
+                self._link.check_there(self._silence.seconds)
+            if self._silence.seconds > self.patience:
                 raise ExchangeError(
-                    f"Nothing was heard from the driver at {self._link.address} for {SERVER_SILENCE_SECONDS:.0f} s "
-                    f"while waiting for {what}; the driver is gone, or the network between it and this worker is."
+                    f"Nothing was heard from the driver at {self._link.address} for {self._silence.seconds:.0f} s "
+                    f"while waiting for {what} (driverPatience); the driver stands still, or the network between it "
+                    "and this worker does."
                 )
             if again is not None and now > ask_at:
                 ask_at = now + ASK_AGAIN_SECONDS
@@ -362,12 +381,14 @@ class Client:
 
     def _listen(self) -> bool:
         """Take what is here; whether there was something."""
+        if self._pulse.failure is not None:
+            raise RuntimeError("This worker can give no sign of life any more.") from self._pulse.failure
         some = False
         for _, work in self._attendants:
             some |= work()
         while (message := self._link.receive()) is not None:
             some = True
-            self._heard = self._clock()
+            self._silence.end()
             if message.kind is Kind.ALIVE:
                 self._standing = message.body
             elif self._post.arrives(message.number):

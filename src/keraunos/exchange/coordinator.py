@@ -6,6 +6,7 @@ workers report is read from `events` by the thread that follows the fit.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -23,6 +24,8 @@ from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.letters import MOST_KEPT, Post, standing_of
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind, Message
+
+logger = logging.getLogger(__name__)
 
 ALIVE_EVERY_SECONDS = 2
 _LOOK_SECONDS = 0.2
@@ -46,14 +49,19 @@ class Coordinator:
         clock: Callable[[], float] = time.monotonic,
         *,
         beside: SliceServer | None = None,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         self.state = state
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.uploaded = threading.Event()
+        # For how many seconds the members have heard nothing from here, at most.
+        self.longest_silence = 0.0
         self._context = context
         self._endpoint = endpoint
         self._clock = clock
         self._beside = beside
+        self._on_failure = on_failure
+        self._failure: Exception | None = None
         self._clients: dict[int, bytes] = {}
         self._posts: dict[int, Post] = {}
         self._commands: queue.SimpleQueue[Callable[[], Iterable[Action]] | None] = queue.SimpleQueue()
@@ -86,10 +94,15 @@ class Coordinator:
         """How many messages were not taken."""
         return self.state.dropped + self._endpoint.dropped
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether somebody answers the members."""
+        return self._thread.is_alive()
+
     def command(self, command: Callable[[], Iterable[Action]]) -> None:
         """Let the coordinator's thread do something with the state."""
-        if not self._thread.is_alive():
-            raise ExchangeError("the coordinator has ended")
+        if not self.is_alive:
+            raise ExchangeError(f"The coordinator of the fit has failed: {self._failure!r}.") from self._failure
         self._ring(command)
 
     def collect(self, timeout: float, check: Callable[[], None] | None, ask: Callable[[], Iterable[Action]]) -> None:
@@ -116,14 +129,25 @@ class Coordinator:
             self._ringer.send(b"")
 
     def _serve(self) -> None:
+        try:
+            self._answer()
+        except Exception as error:
+            logger.exception("The coordinator of a fit has failed.")
+            self._failure = error
+            if self._on_failure is not None:
+                self._on_failure(error)
+
+    def _answer(self) -> None:
         poller = zmq.Poller()
         poller.register(self._endpoint.socket, zmq.POLLIN)
         poller.register(self._bell, zmq.POLLIN)
-        next_sign = self._clock()
+        next_sign = last_sign = self._clock()
         while True:
             ready = dict(poller.poll(ALIVE_EVERY_SECONDS * 1000))
-            if self._clock() >= next_sign:
-                next_sign = self._clock() + ALIVE_EVERY_SECONDS
+            now = self._clock()
+            if now >= next_sign:
+                self.longest_silence = max(self.longest_silence, now - last_sign)
+                last_sign, next_sign = now, now + ALIVE_EVERY_SECONDS
                 self._act(self.state.alive(), b"")
             if self._bell in ready:
                 self._bell.recv()
@@ -141,28 +165,36 @@ class Coordinator:
             if self._beside is not None and message.kind >= Kind.JOIN:
                 self._beside.hear(client, message)
                 continue
-            known = self.state.members.get(message.rank)
-            before = None if known is None else known.incarnation
-            former = self._clients.get(message.rank)
-            if known is not None and message.incarnation == before:
-                # A rank is who joined as it: the same words from somebody else are a replay.
-                own = known.pulse if message.kind in _PULSES else former
-                if own != client:
-                    self._endpoint.dropped += 1
-                    continue
-                if not self._is_next(message):
-                    continue
-            actions = self.state.receive(message)
-            known = self.state.members.get(message.rank)
-            if known is not None and known.incarnation != before:
-                # Only now: a message that was not taken gives nobody a rank.
-                self._clients[message.rank] = client
-                self._posts[message.rank] = Post(MOST_KEPT)
-                self._posts[message.rank].arrives(message.number)
-            self._act(actions, client, former)
-            if message.kind is Kind.BYE and known is not None:
-                # Whoever leaves waits to hear that this is known.
-                self._act([Send(message.rank, Message(Kind.ALIVE))], client)
+            try:
+                self._take(client, message)
+            except Exception:
+                # Whatever is wrong with one message, the others are answered.
+                self._endpoint.dropped += 1
+                logger.exception("A message %s of rank %d could not be handled.", message.kind.name, message.rank)
+
+    def _take(self, client: bytes, message: Message) -> None:
+        known = self.state.members.get(message.rank)
+        before = None if known is None else known.incarnation
+        former = self._clients.get(message.rank)
+        if known is not None and message.incarnation == before:
+            # A rank is who joined as it: the same words from somebody else are a replay.
+            own = known.pulse if message.kind in _PULSES else former
+            if own != client:
+                self._endpoint.dropped += 1
+                return
+            if not self._is_next(message):
+                return
+        actions = self.state.receive(message)
+        known = self.state.members.get(message.rank)
+        if known is not None and known.incarnation != before:
+            # Only now: a message that was not taken gives nobody a rank.
+            self._clients[message.rank] = client
+            self._posts[message.rank] = Post(MOST_KEPT)
+            self._posts[message.rank].arrives(message.number)
+        self._act(actions, client, former)
+        if message.kind is Kind.BYE and known is not None:
+            # Whoever leaves waits to hear that this is known.
+            self._act([Send(message.rank, Message(Kind.ALIVE))], client)
 
     def _is_next(self, message: Message) -> bool:
         """Whether a member's message is to be looked at: the letters before it are here, and it was not yet."""

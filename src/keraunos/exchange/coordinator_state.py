@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.batch import BatchSpec
+from keraunos.exchange.announcements import facts_of, place_of
 from keraunos.exchange.coordination import FIRST_SERVER, Action, Event, Member, Send
 from keraunos.exchange.held_states import Held, HeldStates, Standing
 from keraunos.exchange.norm_sums import NormSums
 from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
-from keraunos.exchange.slice_state import MOST_PARTS
 from keraunos.exchange.wire import (
     CHUNK_BYTES,
     LEFT_OUT,
+    MALFORMED,
     SUPERSEDED,
     Kind,
     Message,
@@ -118,7 +118,7 @@ class CoordinatorState:
                 return self._drop()
             self.signs[message.rank] = self.signs.get(message.rank, 0) + 1
             return self._handlers()[message.kind](message)
-        except (WireError, KeyError, TypeError, ValueError, OverflowError, MemoryError):
+        except MALFORMED:
             return self._drop()
 
     def start_body(self, rank: int) -> dict[str, Any]:
@@ -322,8 +322,7 @@ class CoordinatorState:
         """What the host of a slice is told of what that was, to fetch it and go on from there."""
         if not self._states.slices or rank not in self._hosts:
             return None
-        held = self._states.slices[self._slice_index(rank)]
-        return held.described()
+        return self._states.slices[self._slice_index(rank)].described()
 
     def _ready(self, message: Message) -> list[Action]:
         member = self.members[message.rank]
@@ -331,25 +330,16 @@ class CoordinatorState:
             return self._start_member(message.rank) if member.started else []
         if message.rank >= FIRST_SERVER:
             return self._server_ready(message, member)
-        facts = {
-            "rows": int(message.body["rows"]),
-            "validation_rows": int(message.body["validation_rows"]),
-            "spec": message.body["spec"],
-            "digest": str(message.body["digest"]),
-        }
-        if facts["spec"] is not None:
-            BatchSpec.from_json(facts["spec"])
-        if facts["rows"] < 0 or not 1 <= int(message.body["parts"]) <= MOST_PARTS:
-            return self._drop()
+        facts = facts_of(message.body)
         if self.hosted:
-            self._hosts[message.rank] = _connection(message.body["slice"])
+            self._hosts[message.rank] = place_of(message.body["slice"])
         member.ready = True
         before = self._rows.setdefault(message.rank, facts)
         event = Event(Kind.READY, message.rank, {**facts, "changed": before["digest"] != facts["digest"]})
         return [event] if self.needs_all and not self.started else [event, *self._start_ready()]
 
     def _server_ready(self, message: Message, member: Member) -> list[Action]:
-        self._hosts[message.rank] = _connection(message.body["slice"])
+        self._hosts[message.rank] = place_of(message.body["slice"])
         member.ready = True
         if len(self._hosts) == self.servers:
             self.slices = self._slices(cut(self.layout, self.servers, anywhere=self.anywhere), sorted(self._hosts))
@@ -378,7 +368,7 @@ class CoordinatorState:
     def _report(self, message: Message) -> list[Action]:
         body = dict(message.body)
         if "tally" in body:
-            self.tallies[message.rank] = Tally.from_json(body.pop("tally"))
+            self.tallies[message.rank] = Tally.from_json(body.pop("tally")).newer(self.tallies.get(message.rank))
         arrays = unpack_arrays(body.pop("shapes"), message.payload) if "shapes" in body else []
         return [Event(message.kind, message.rank, body, arrays, message.round)]
 
@@ -413,16 +403,18 @@ class CoordinatorState:
         return [Event(message.kind, message.rank, dict(message.body), round=message.round)]
 
     def _state(self, message: Message) -> list[Action]:
-        """A rank's weights and optimizer state: its own to keep, or for one that asked; or a slice, to write down."""
+        """A rank's weights and optimizer state: its own to keep, or for one that asked; or what the driver wants."""
         body, target = message.body, int(message.body["for"])
         if not self.is_rank(target):
             return self._drop()
         buffer = self._states.arrives(message)
         if buffer is None:
             return []
-        if body.get("save"):
-            facts = {"slice": body["slice"]} if "slice" in body else {}
+        if body.get("save") or body.get("last"):
+            facts = {name: body[name] for name in ("slice", "last") if name in body}
             return [Event(Kind.STATE, message.rank, facts, unpack_typed(body["arrays"], buffer), message.round)]
+        # Those who fetch it, and who saves it, read it as it is described.
+        unpack_typed(body["arrays"], buffer)
         self._states.hold(target, Held(message.round, list(body["arrays"]), buffer))
         asked = target != message.rank or self.members[target].wanted_round == message.round
         return self._hand_over(target) if asked else []
@@ -460,7 +452,7 @@ class CoordinatorState:
         return [Send(rank, Message(Kind.HELD, rank, round=0 if held is None else held.round, body=body))]
 
     def _pulse(self, message: Message) -> list[Action]:
-        self.tallies[message.rank] = Tally.from_json(message.body)
+        self.tallies[message.rank] = Tally.from_json(message.body).newer(self.tallies.get(message.rank))
         return []
 
     def _stacks(self, message: Message) -> list[Action]:
@@ -492,8 +484,3 @@ class CoordinatorState:
             # The worker may end in peace: its error is with the driver.
             actions.append(Send(message.rank, Message(Kind.STOP, body={"reason": "your failure is known"})))
         return actions
-
-
-def _connection(data: Any) -> dict[str, Any]:
-    """What a host said of where its slice is, as far as workers need it."""
-    return {"address": str(data["address"]), "credentials": dict(data["credentials"])}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +15,8 @@ import zmq
 
 from keraunos.errors import ClusterError
 from keraunos.exchange import security
+from keraunos.exchange.addresses import file_address, tcp_address
+from keraunos.exchange.doorman import HANDSHAKE_SECONDS, Doorman
 from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Message, WireError, decode
 
 logger = logging.getLogger(__name__)
@@ -23,22 +28,35 @@ _MOST_FRAMES = 4
 _LINGER_MS = 5000
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens.
+
+    Attributes:
+        folder: for a socket file in it; `None` for a port.
+        bind: the IP address whose port is listened on.
+        advertised: the host that workers connect to, where it is another than `bind`.
+        ports: the first and the last port that may be used; any free one without it.
+    """
+
+    folder: str | None
+    bind: str = ""
+    advertised: str = ""
+    ports: tuple[int, int] | None = None
+
+
 class Endpoint:
     """A bound ROUTER socket: a context manager that belongs to one thread at a time."""
 
     def __init__(
-        self,
-        context: zmq.Context[zmq.Socket[bytes]],
-        host: str,
-        credentials: security.Credentials,
-        ports: tuple[int, int] | None = None,
+        self, context: zmq.Context[zmq.Socket[bytes]], place: Place, credentials: security.Credentials
     ) -> None:
         self.dropped = 0
         self._context = context
-        self._host = host
+        self._place = place
         self._credentials = credentials
-        self._ports = ports
         self._key = credentials.seal_key
+        self.threads: tuple[threading.Thread, ...] = ()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -52,7 +70,8 @@ class Endpoint:
             # A worker keeps its name when it has to connect again, and then takes its old place.
             self.socket.router_handover = True
             self.socket.maxmsgsize = CHUNK_BYTES + MAX_BODY_BYTES
-            self._port = self._bind()
+            self.socket.handshake_ivl = HANDSHAKE_SECONDS * 1000
+            self.address = self._listen()
             self._stack = self._stack.pop_all()
         return self
 
@@ -64,7 +83,8 @@ class Endpoint:
     @property
     def connection(self) -> dict[str, Any]:
         """All that a worker needs to connect, as plain data; it holds the job's secrets."""
-        return {"address": f"tcp://{self._host}:{self._port}", "credentials": self._credentials.for_client()}
+        ipv6 = ":" in self._place.bind and not ip_address(self._place.bind).is_unspecified
+        return {"address": self.address, "ipv6": ipv6, "credentials": self._credentials.for_client()}
 
     def receive(self, most: int = QUEUE_LENGTH) -> Iterator[tuple[bytes, Message]]:
         """The messages that are here, each with its sender's address; what is no message is counted and dropped."""
@@ -95,26 +115,42 @@ class Endpoint:
                 frames[-1] = frame
         return frames
 
+    def _listen(self) -> str:
+        """Listen; the address that workers connect to."""
+        place = self._place
+        if place.folder is not None:
+            address = file_address(place.folder)
+            self.socket.bind(address)
+            return address
+        self.socket.ipv6 = ":" in place.bind
+        # Before the first stranger can connect.
+        doorman = self._stack.enter_context(Doorman(self.socket))
+        port = self._bind()
+        doorman.guard(port)
+        self.threads = (doorman.thread,)
+        return tcp_address(place.advertised or place.bind, port)
+
     def _bind(self) -> int:
-        if self._ports is None:
-            return int(self.socket.bind_to_random_port(f"tcp://{self._host}"))
-        low, high = self._ports
+        host, ports = self._place.bind, self._place.ports
+        if ports is None:
+            return int(self.socket.bind_to_random_port(tcp_address(host, "").removesuffix(":")))
+        low, high = ports
         for port in range(low, high + 1):
             try:
-                self.socket.bind(f"tcp://{self._host}:{port}")
+                self.socket.bind(tcp_address(host, port))
             except zmq.ZMQError as error:
                 if error.errno == zmq.EADDRINUSE:
                     continue
                 raise ClusterError(
-                    f"Port {port} on {self._host} cannot be listened on: {error.strerror}. Give `ports` others."
+                    f"Port {port} on {host} cannot be listened on: {error.strerror}. Give `serverPorts` others."
                 ) from error
             return port
         if low == high:
             raise ClusterError(
-                f"Port {low} on {self._host} is in use, and `ports` allows no other. Give another port, or end what "
-                "listens there."
+                f"Port {low} on {host} is in use, and `serverPorts` allows no other. Give another port, or end "
+                "what listens there."
             )
         raise ClusterError(
-            f"No port from {low} to {high} is free on {self._host}. Expected one for each server of a fit; widen the "
-            "range that is given as `ports`, or end what listens there."
+            f"No port from {low} to {high} is free on {host}. Expected one for each server of a fit; widen the "
+            "range that is given as `serverPorts`, or end what listens there."
         )

@@ -55,7 +55,7 @@ class HeldStates:
         self.ranks: dict[int, Held] = {}
         self._former: dict[int, Held] = {}
         self.slices: list[Held] = []
-        self._arriving: dict[tuple[int, int, bool], bytearray] = {}
+        self._arriving: dict[tuple[int, int, bool], _Arriving] = {}
 
     def go_on_from(self, standing: Standing) -> None:
         """Hold what an earlier fit left."""
@@ -74,15 +74,16 @@ class HeldStates:
         if not 0 <= size <= _MOST_BYTES:
             raise WireError(f"a state of {size} bytes is not taken")
         key = (message.rank, target, "slice" in body)
-        if key not in self._arriving:
-            self._arriving[key] = bytearray(size)
-        buffer = self._arriving[key]
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
-        if len(buffer) != size or message.offset + len(piece) > size:
+        if key not in self._arriving or self._arriving[key].begins_again(message.offset):
+            self._arriving[key] = _Arriving()
+        arriving = self._arriving[key]
+        arriving.add(message.offset, piece)
+        complete = bool(body.get("complete"))
+        if arriving.taken > max(1, size) or (complete and len(arriving.buffer) != size):
             del self._arriving[key]
-            raise WireError("a chunk reaches past the end of a state")
-        buffer[message.offset : message.offset + len(piece)] = piece
-        return self._arriving.pop(key) if body.get("complete") else None
+            raise WireError("the chunks of a state do not fit together")
+        return self._arriving.pop(key).buffer if complete else None
 
     def hold(self, rank: int, held: Held) -> None:
         """Hold what a rank left now, and what it left before: it may be lost before it gets to the newer round."""
@@ -100,6 +101,29 @@ class HeldStates:
     def read(self) -> dict[int, tuple[int, list[Any]]]:
         """Each rank's arrays, and the round before which it had them."""
         return {rank: (each.round, unpack_typed(each.arrays, each.buffer)) for rank, each in list(self.ranks.items())}
+
+
+class _Arriving:
+    """A state as its chunks arrive. It grows with what is here: no memory is taken for a size that is only claimed."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.taken = 0
+        self._ahead: dict[int, bytes] = {}
+
+    def begins_again(self, offset: int) -> bool:
+        """Whether a chunk is the first once more: a rank that came back sends what its predecessor did not end."""
+        return offset == 0 and bool(self.buffer)
+
+    def add(self, offset: int, piece: memoryview) -> None:
+        """Take a chunk in; one that is ahead of its turn waits."""
+        self.taken += max(1, len(piece))
+        if offset != len(self.buffer):
+            self._ahead[offset] = bytes(piece)
+            return
+        self.buffer += piece
+        while (following := self._ahead.pop(len(self.buffer), None)) is not None:
+            self.buffer += following
 
 
 def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import queue
-import socket as sockets
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from keraunos.exchange import security
+from keraunos.exchange.addresses import folder_of, is_file, own_address_towards
 from keraunos.exchange.client import Client
 from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.doorbells import Doorbells
-from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.endpoint import Endpoint, Place
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
@@ -56,10 +55,10 @@ class SliceHost:
 
     def __enter__(self) -> Self:
         with self._stack:
-            host = reachable_host(str(self._client.connection["address"]))
-            credentials = security.Credentials(**self._client.connection["credentials"]).for_slice(host)
-            context = self._stack.enter_context(security.guarded_context(credentials))
-            self._endpoint = self._stack.enter_context(Endpoint(context, host, credentials, self._ports))
+            credentials = security.Credentials(**self._client.connection["credentials"]).for_slice()
+            context = self._stack.enter_context(security.guarded_context(credentials)).context
+            place = _place_beside(str(self._client.connection["address"]), self._ports)
+            self._endpoint = self._stack.enter_context(Endpoint(context, place, credentials))
             self._stack = self._stack.pop_all()
         return self
 
@@ -172,6 +171,7 @@ def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, fact
     with Client(connection, FIRST_SERVER + index, incarnation) as client:
         sizes = client.hello(facts)
         about = json.loads(bytes(client.fetch("exchange", 0, sizes["exchange"])))
+        client.patience = float(about["patience"])
         plan, layout = ExchangePlan.from_json(about["plan"]), Layout.from_json(about["layout"])
         ports = tuple(about["ports"]) if about["ports"] else None
         if plan.rule.is_optimizer:
@@ -186,16 +186,11 @@ def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, fact
         client.bye({"contributed": counted})
 
 
-def reachable_host(address: str) -> str:
-    """This machine's own address on the way to `address`: loopback stays loopback."""
-    host = str(urlsplit(address).hostname)
-    if security.is_loopback(host):
-        return host
-    family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
-    with sockets.socket(family, sockets.SOCK_DGRAM) as probe:
-        # Nothing is sent: connecting makes the system choose the interface.
-        probe.connect((host, 9))
-        return str(probe.getsockname()[0])
+def _place_beside(address: str, ports: tuple[int, int] | None) -> Place:
+    """Where a member of the job at `address` may listen: beside its socket file, or on the way to the driver."""
+    if is_file(address):
+        return Place(folder_of(address))
+    return Place(None, own_address_towards(address), ports=ports)
 
 
 def _fetched(client: Client, part: Slice, plan: ExchangePlan) -> Vector | None:

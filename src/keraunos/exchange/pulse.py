@@ -36,12 +36,14 @@ _MOST_WORDS = 100
 class Tally:
     """How far a member is, and what it did with its time; written by the thread that trains.
 
-    `busy` and `waited` are seconds within rounds: of its own work, and of waiting for others.
+    `steps` are all that this rank has taken, those of an earlier incarnation included; `timed` are those of this
+    incarnation whose time is in `busy` and `waited`: seconds of its own work, and of waiting for others.
     """
 
     round: int = 0
     rows: int = 0
     steps: int = 0
+    timed: int = 0
     busy: float = 0.0
     waited: float = 0.0
     waiting_for: str = ""
@@ -56,14 +58,18 @@ class Tally:
         """This tally with the work that the same rank has done before, as an earlier incarnation."""
         if before is None:
             return self
-        names = ("rows", "steps", "busy", "waited")
+        names = ("rows", "timed", "busy", "waited")
         sums = {name: getattr(self, name) + getattr(before, name) for name in names}
-        return replace(self, **sums)
+        return replace(self, steps=max(self.steps, before.steps), **sums)
+
+    def newer(self, known: Tally | None) -> Tally:
+        """This tally, or the one that is known already where this one was overtaken on its way."""
+        return known if known is not None and (known.steps, known.round) > (self.steps, self.round) else self
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Tally:
         """The tally that somebody told, checked: a `ValueError` for what is none."""
-        counts = {name: int(data[name]) for name in ("round", "rows", "steps")}
+        counts = {name: int(data[name]) for name in ("round", "rows", "steps", "timed")}
         seconds = {name: float(data[name]) for name in ("busy", "waited")}
         words = {name: str(data[name])[:_MOST_WORDS] for name in ("waiting_for", "sent", "received")}
         numbers = [*counts.values(), *seconds.values()]
@@ -91,6 +97,7 @@ class Pulse:
         self._clock = clock
         self._stack = ExitStack()
         self._thread: threading.Thread | None = None
+        self.failure: Exception | None = None
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -99,6 +106,7 @@ class Pulse:
             # While nobody takes them there is no point in more of them.
             self._link.socket.sndhwm = _QUEUE_LENGTH
             self._link.socket.sndtimeo = 0
+            self._link.patience = 0.0
             address = f"inproc://pulse-{id(self)}"
             self._bell: zmq.Socket[bytes] = self._stack.enter_context(self._context.socket(zmq.PAIR))
             self._bell.bind(address)
@@ -127,6 +135,12 @@ class Pulse:
             self._thread.start()
 
     def _beat(self) -> None:
+        try:
+            self._beat_until_told()
+        except Exception as error:  # noqa: BLE001 - the thread that trains raises it
+            self.failure = error
+
+    def _beat_until_told(self) -> None:
         poller = zmq.Poller()
         poller.register(self._link.socket, zmq.POLLIN)
         poller.register(self._bell, zmq.POLLIN)

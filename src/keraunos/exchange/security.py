@@ -1,64 +1,62 @@
 """Who may speak to a job's server. The driver makes the secrets; they reach workers in the task's closure only.
 
-On loopback: ZeroMQ's PLAIN mechanism with a 256-bit password checked through ZAP. On a network: CURVE, encrypted,
-with the job's one client key as the allow-list. Secrets are fresh for every job and never written to a log, a file
-or an environment variable.
+Every message carries a keyed hash that only holders of the job's 256-bit secret can make; the secret itself is never
+sent. On a network, and wherever a server listens on a port, connections speak CURVE besides: encrypted, both sides
+authenticated, with the job's one client key as the allow-list. Socket files need no more: only this user's processes
+reach them. Secrets are fresh for every job and never written to a log, a file or an environment variable.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import logging
+import os
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import zmq
-from zmq.auth.thread import ThreadAuthenticator
 
-_DOMAIN = "keraunos"
-_USER = b"worker"
+from keraunos.exchange.key_check import KeyCheck
 
-# The authenticator writes passwords to its log at debug level, so it gets a log that writes nothing.
-_silent = logging.getLogger(f"{__name__}.zap")
-_silent.disabled = True
+_DOMAIN = b"keraunos"
 
 
 @dataclass(frozen=True, repr=False)
 class Credentials:
-    """The secrets of one job; empty strings for the mechanism that is not in use."""
+    """The secrets of one job; the keys of CURVE are empty strings where servers listen on socket files."""
 
-    password: str = ""
+    secret: str
     server_public: str = ""
     server_secret: str = ""
     client_public: str = ""
     client_secret: str = ""
 
     @classmethod
-    def fresh(cls, host: str) -> Credentials:
-        """New secrets for a server that is bound to `host`."""
-        if is_loopback(host):
-            return cls(password=secrets.token_hex(32))
-        server_public, server_secret = (key.decode() for key in zmq.curve_keypair())
-        client_public, client_secret = (key.decode() for key in zmq.curve_keypair())
-        return cls("", server_public, server_secret, client_public, client_secret)
+    def fresh(cls, *, encrypted: bool) -> Credentials:
+        """New secrets for a job whose servers listen on ports, or without encryption on socket files."""
+        secret = secrets.token_hex(32)
+        return cls(secret, *_key_pair(), *_key_pair()) if encrypted else cls(secret)
 
-    def for_slice(self, host: str) -> Credentials:
-        """What the server of a slice uses on `host`: the job's own clients may speak to it; its key is its own.
+    def for_slice(self) -> Credentials:
+        """What the server of a slice uses: the job's own clients may speak to it; its key is its own.
 
         Called where the server runs, which holds only what `for_client` gave.
         """
-        if is_loopback(host) and self.password:
+        if not self.encrypted:
             return self
-        server_public, server_secret = (key.decode() for key in zmq.curve_keypair())
-        return Credentials("", server_public, server_secret, self.client_public, self.client_secret)
+        return Credentials(self.secret, *_key_pair(), self.client_public, self.client_secret)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections speak CURVE."""
+        return bool(self.client_public)
 
     @property
     def seal_key(self) -> bytes:
         """What seals messages, so that a damaged or made-up one is known as such."""
-        return (self.password or self.client_secret).encode()
+        return self.secret.encode()
 
     def for_client(self) -> dict[str, Any]:
         """What a worker needs, as plain data: never the server's secret key."""
@@ -68,59 +66,45 @@ class Credentials:
         return "Credentials(…)"
 
 
-def is_loopback(host: str) -> bool:
-    """Whether `host` can only be reached from this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+@dataclass(frozen=True)
+class Guarded:
+    """A ZeroMQ context, and the thread that checks keys for it, where there are some."""
+
+    context: zmq.Context[zmq.Socket[bytes]]
+    threads: tuple[threading.Thread, ...] = ()
 
 
 @contextmanager
-def guarded_context(credentials: Credentials) -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
-    """A ZeroMQ context in which armed sockets refuse everyone without the job's secrets."""
+def guarded_context(credentials: Credentials) -> Iterator[Guarded]:
+    """A ZeroMQ context in which armed sockets refuse everyone without the job's keys."""
     with zmq.Context() as context:
-        authenticator = ThreadAuthenticator(context, log=_silent)
-        authenticator.start()
-        try:
-            if credentials.password:
-                authenticator.configure_plain(domain=_DOMAIN, passwords={_USER.decode(): credentials.password})
-            else:
-                allowed = credentials.client_public.encode()
-                authenticator.configure_curve_callback(domain=_DOMAIN, credentials_provider=_AllowOne(allowed))
-            yield context
-        finally:
-            authenticator.stop()
+        if not credentials.encrypted:
+            yield Guarded(context)
+            return
+        with KeyCheck(context, credentials.client_public) as check:
+            yield Guarded(context, (check.thread,))
 
 
 def arm_server(socket: zmq.Socket[bytes], credentials: Credentials) -> None:
-    """Make `socket` ask for the job's secrets."""
-    if credentials.password:
-        socket.plain_server = True
-    else:
-        socket.curve_server = True
-        socket.curve_secretkey = credentials.server_secret.encode()
-        socket.curve_publickey = credentials.server_public.encode()
-    socket.zap_domain = _DOMAIN.encode()
+    """Make `socket` refuse everyone else: other users, or with CURVE whoever lacks the job's key."""
+    if not credentials.encrypted:
+        # The folder keeps them out already; this holds where somebody opens it.
+        socket.setsockopt(zmq.IPC_FILTER_UID, os.geteuid())
+        return
+    socket.curve_server = True
+    socket.curve_secretkey = credentials.server_secret.encode()
+    socket.curve_publickey = credentials.server_public.encode()
+    socket.zap_domain = _DOMAIN
 
 
 def arm_client(socket: zmq.Socket[bytes], credentials: Credentials) -> None:
-    """Give `socket` the job's secrets."""
-    if credentials.password:
-        socket.plain_username = _USER
-        socket.plain_password = credentials.password.encode()
-    else:
+    """Give `socket` the job's keys, where there are some."""
+    if credentials.encrypted:
         socket.curve_serverkey = credentials.server_public.encode()
         socket.curve_publickey = credentials.client_public.encode()
         socket.curve_secretkey = credentials.client_secret.encode()
 
 
-class _AllowOne:
-    """The allow-list of a job: its one client key."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def callback(self, domain: str, key: bytes) -> bool:
-        """What the ZAP handler asks for each connection; the key arrives in its 40-character form."""
-        return secrets.compare_digest(key, self._key)
+def _key_pair() -> tuple[str, str]:
+    public, secret = zmq.curve_keypair()
+    return public.decode(), secret.decode()

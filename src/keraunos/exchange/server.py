@@ -20,12 +20,14 @@ import zmq
 
 from keraunos.errors import ExchangeError
 from keraunos.exchange import security
+from keraunos.exchange.addresses import LOOPBACK, socket_folder
 from keraunos.exchange.coordination import FIRST_SERVER, Action, Event
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorbells import Doorbells
-from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.endpoint import Endpoint, Place
 from keraunos.exchange.held_states import Standing
+from keraunos.exchange.link import PATIENCE_SECONDS
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
@@ -47,7 +49,7 @@ _OBEY_SECONDS = 10.0
 
 
 class Server:
-    """Where a job's workers meet, bound to `host`.
+    """Where a job's workers meet.
 
     Args:
         plan: how they share parameters.
@@ -55,11 +57,14 @@ class Server:
         layout: of the vector that is shared.
         parameters: what it holds to begin with.
         servers: `"driver"`, `"workers"`, or the number of tasks that host the slices.
-        host: the address to bind to.
+        host: the IP address to listen on; without it, and without ports, a socket file that only this user's
+            processes can reach.
+        advertised: the host that workers connect to, where it is another than `host`.
         ports: the first and the last port that may be used; any free one without it. One port is enough: the
             coordinator and a slice on the driver then share it, and a thread.
         job: the job as bytes, which workers fetch.
         backend: what Keras runs on where a rule needs it.
+        patience: for how many seconds members wait for a driver that is there but silent.
         standing: where an earlier fit left the training; `None` for one that begins.
     """
 
@@ -71,10 +76,12 @@ class Server:
         parameters: Vector,
         *,
         servers: str | int = "driver",
-        host: str = "127.0.0.1",
+        host: str | None = None,
+        advertised: str | None = None,
         ports: tuple[int, int] | None = None,
         job: bytes = b"",
         backend: str = "jax",
+        patience: float = PATIENCE_SECONDS,
         standing: Standing | None = None,
     ) -> None:
         self.plan = plan
@@ -83,18 +90,28 @@ class Server:
         self._layout = layout
         self._workers = workers
         self._initial = parameters
+        self._advertised = advertised
         self._ports = ports
-        self._credentials = security.Credentials.fresh(host)
+        self._place = Place(None)
+        self._credentials = security.Credentials("")
         self._stack = ExitStack()
         self._on_driver = servers == "driver"
         self._one_port = ports is not None and ports[0] == ports[1]
         self._hosted_by_workers = servers == "workers"
         self._slices: list[SliceServer] = []
+        self._service_threads: list[threading.Thread] = []
         self._ended = threading.Event()
         self._common: SharedVector | None = None
         self._bells: SharedVector | None = None
         about = json.dumps(
-            {"plan": plan.to_json(), "layout": layout.to_json(), "workers": workers, "ports": ports, "backend": backend}
+            {
+                "plan": plan.to_json(),
+                "layout": layout.to_json(),
+                "workers": workers,
+                "ports": ports,
+                "backend": backend,
+                "patience": patience,
+            }
         ).encode()
         self.state = CoordinatorState(
             layout,
@@ -114,13 +131,20 @@ class Server:
 
     def __enter__(self) -> Self:
         with self._stack:
-            context = self._stack.enter_context(security.guarded_context(self._credentials))
+            folder = None if self.host or self._ports else self._stack.enter_context(socket_folder())
+            self._place = Place(folder, self.host or LOOPBACK, self._advertised or "", self._ports)
+            self._credentials = security.Credentials.fresh(encrypted=folder is None)
+            guarded = self._stack.enter_context(security.guarded_context(self._credentials))
+            context = guarded.context
+            self._service_threads += guarded.threads
             self._stack.callback(self._close_slices)
             if self._on_driver and not self._one_port:
                 self._serve_slices(context)
             endpoint = self._bound(context)
             beside = self._slice_servers([endpoint])[0] if self._on_driver and self._one_port else None
-            self._coordinator = self._stack.enter_context(Coordinator(self.state, context, endpoint, beside=beside))
+            self._coordinator = self._stack.enter_context(
+                Coordinator(self.state, context, endpoint, beside=beside, on_failure=self._fail)
+            )
             self._stack = self._stack.pop_all()
         return self
 
@@ -231,6 +255,11 @@ class Server:
         """How often each member was heard so far."""
         return dict(self.state.signs)
 
+    @property
+    def longest_silence(self) -> float:
+        """For how many seconds this driver has said nothing to its members, at most: it stood still itself."""
+        return self._coordinator.longest_silence
+
     def tally(self, rank: int) -> Tally | None:
         """What a member last said of itself."""
         return self.state.tally(rank)
@@ -268,8 +297,18 @@ class Server:
         self._command(self.state.release)
 
     def stop(self, reason: str) -> None:
-        """End the exchange; every worker that is waiting or comes back is told why."""
-        self._command(lambda: self.state.stop(reason))
+        """End the exchange; every worker that is waiting or comes back is told why, while there is who tells it."""
+        if self._coordinator.is_alive:
+            self._command(lambda: self.state.stop(reason))
+
+    def check(self) -> None:
+        """Raise where a thread that serves the job has ended before the job."""
+        dead = [each.name for each in self._service_threads if not each.is_alive()]
+        if dead:
+            raise ExchangeError(
+                f"The thread {dead[0]!r} of the driver has ended, without which workers are not served. Look for its "
+                "trace in the driver's log."
+            )
 
     def _command(self, command: Callable[[], Iterable[Action]]) -> None:
         self._coordinator.command(command)
@@ -281,7 +320,9 @@ class Server:
             self._bells = Doorbells.create(ranks)
 
     def _bound(self, context: zmq.Context[zmq.Socket[bytes]]) -> Endpoint:
-        return self._stack.enter_context(Endpoint(context, self.host, self._credentials, self._ports))
+        endpoint = self._stack.enter_context(Endpoint(context, self._place, self._credentials))
+        self._service_threads += endpoint.threads
+        return endpoint
 
     def _serve_slices(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         """The slice on the driver, in threads and over ports of its own."""
@@ -291,6 +332,7 @@ class Server:
         for server in self._slice_servers([self._bound(context) for _ in range(threads)]):
             thread = threading.Thread(target=server.serve, args=(self._ended,), name="keraunos-slice", daemon=True)
             thread.start()
+            self._service_threads.append(thread)
             self._stack.callback(thread.join)
             self._stack.callback(self._ended.set)
 
@@ -356,7 +398,7 @@ class Server:
         """The driver raises what ended a server here, as it would a worker's error."""
         cause = error.__cause__ or error
         stack = "".join(traceback.format_exception(error))
-        body = {"error": type(cause).__name__, "message": str(error), "stack": stack, "lines": [], "host": self.host}
+        body = {"error": type(cause).__name__, "message": str(error), "stack": stack, "lines": [], "host": "the driver"}
         self.events.put(Event(Kind.FAILED, FIRST_SERVER, body))
 
     def _close_slices(self) -> None:

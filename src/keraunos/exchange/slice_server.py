@@ -242,7 +242,12 @@ class SliceServer:
         if message.incarnation == before and self._clients.get(message.rank) != client:
             self._endpoint.dropped += 1
             return
-        if message.incarnation == before and message.body.get("shared"):
+        shares = message.rank in self._uploads
+        if message.kind is Kind.PUSH and message.payload is None and not shares:
+            # Nobody but one who shares this server's memory has put a contribution there.
+            self._endpoint.dropped += 1
+            return
+        if message.incarnation == before and message.body.get("shared") and shares:
             self._sharing.add(message.rank)
         actions = self.state.receive(message)
         known = self.state.members.get(message.rank)

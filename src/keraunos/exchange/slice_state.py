@@ -20,7 +20,7 @@ import numpy as np
 from keraunos.errors import ExchangeError
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
-from keraunos.exchange.wire import LEFT_OUT, Kind, Message, WireError, chunk_at
+from keraunos.exchange.wire import LEFT_OUT, MALFORMED, MAX_COUNTER, Kind, Message, WireError, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import SavePoints
 from keraunos.parameters import Vector
@@ -247,7 +247,7 @@ class SliceState:
             if message.kind is not Kind.JOIN and (known is None or message.incarnation > known.incarnation):
                 return self._drop()
             return handlers[message.kind](message)
-        except (WireError, KeyError, TypeError, ValueError, OverflowError):
+        except MALFORMED:
             return self._drop()
 
     def total_norm(self, round_: int, value: float) -> list[Action]:
@@ -263,7 +263,7 @@ class SliceState:
     def _join(self, message: Message) -> list[Action]:
         parts = int(message.body["parts"])
         expected = self.ranks or range(self.rule.workers)
-        if not 1 <= parts <= MOST_PARTS or message.rank not in expected:
+        if not self._are_parts(parts, message.rank) or message.rank not in expected:
             return self._drop()
         mark = message.body.get("mark")
         known = self.members.get(message.rank)
@@ -291,6 +291,13 @@ class SliceState:
             if not known.waiting:
                 actions.append(self._first(message.rank, known))
         return actions
+
+    def _are_parts(self, parts: int, rank: int) -> bool:
+        """Whether a rank's contributions can be added to the others': all have as many parts, for one model."""
+        if self.plan.send != "gradients":
+            return parts == 1
+        others = {each.parts for other, each in self.members.items() if other != rank and not each.gone}
+        return 1 <= parts <= MOST_PARTS and others <= {parts}
 
     def _first(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
@@ -322,11 +329,14 @@ class SliceState:
         denominators = tuple(None if each is None else float(each) for each in message.body["denominators"])
         if len(denominators) != member.parts:
             raise WireError("a contribution has one denominator a part")
+        rows = int(message.body["rows"])
+        if not 0 <= rows <= MAX_COUNTER:
+            raise WireError("a number of rows is out of range")
         norm = message.body.get("squared_norm")
         return Sent(
             buffer,
             denominators,
-            int(message.body["rows"]),
+            rows,
             squared_norm=None if norm is None else float(norm),
             rank=message.rank,
         )
@@ -334,7 +344,9 @@ class SliceState:
     def _place(self, message: Message, buffer: Vector) -> int:
         """Put a chunk where it belongs and say how many elements it brought; without payload it is there already."""
         if message.payload is None:
-            return buffer.size if message.offset == 0 else 0
+            if message.offset:
+                raise WireError("what is there already is there as a whole")
+            return buffer.size
         start, stop = chunk_at(message.offset, buffer.size, buffer.itemsize)
         self._decode(message.payload, buffer[start:stop])
         return stop - start

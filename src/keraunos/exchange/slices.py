@@ -191,6 +191,7 @@ class Slices:
         if self._hosted is not None and host_rank == client.rank:
             return HostedLink(part, self._hosted, client)
         link = self._stack.enter_context(Link(client.context, place, client.rank, client.incarnation))
+        link.patience = client.patience
         remote = RemoteLink(part, link, client, self._plan, self._parts, host_rank)
         client.attend(link.socket, remote.listen)
         return remote

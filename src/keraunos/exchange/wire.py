@@ -92,6 +92,13 @@ class WireError(ValueError):
     """The frames are not a message."""
 
 
+# What reading a message may raise that is not what it seems to be. numpy parses the names of types as Python.
+MALFORMED = (
+    ArithmeticError, AttributeError, BufferError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError,
+    ValueError,
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message; `offset` is the place of `payload` in the vector it is a chunk of, in elements.
@@ -192,7 +199,7 @@ def unpack_typed(described: Any, buffer: Any) -> list[npt.NDArray[Any]]:
             end = place + count * kind.itemsize
             arrays.append(np.frombuffer(view[place:end], dtype=kind, count=count).reshape(shape))
             place = end
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise WireError(f"arrays cannot be read: {error}") from None
     if place != view.nbytes:
         raise WireError(f"arrays have {place} bytes, not {view.nbytes}")
@@ -208,5 +215,5 @@ def unpack_arrays(shapes: Any, buffer: Any) -> list[npt.NDArray[np.float64]]:
             raise ValueError(f"shapes {shapes} need {sum(sizes)} values, not {flat.size}")
         parts = np.split(flat, np.cumsum(sizes)[:-1]) if sizes else []
         return [part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)]
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise WireError(f"arrays cannot be read: {error}") from None

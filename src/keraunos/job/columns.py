@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keraunos.errors import ColumnError, one_of
+from keraunos.job.id_range import IdRange
 from keraunos.job.pixels import Pixels
 
 KINDS = ("number", "bytes", "image")
@@ -25,10 +26,17 @@ class Slot:
         classes: for a label that is a class number, how many classes there are.
         shape: the shape of a row that the model takes, with `None` for a length it leaves open; `None` where it is
             not known.
-        kind: what a row holds: `"number"`, or an array or vector of them; `"bytes"`, one text or binary value, for
-            models that take strings, where text becomes its UTF-8 bytes; or `"image"`, Spark's image struct.
+        kind: what a row holds: `"number"`, or an array or vector of them; `"bytes"`, a text or binary value, or
+            an array of them, for models that take strings, where text becomes its UTF-8 bytes; or `"image"`, Spark's
+            image struct.
         one_hot: whether a class number becomes a row of zeros with a one at its place, as wide as there are classes.
         pixels: how an image becomes numbers; images alone have it, and all of them do.
+        dtype: the type of the model's input, where values are held against it: a type of whole numbers or, for an
+            input of ids, any.
+        ids: which elements of a row an Embedding looks up.
+        length: for arrays that are padded, with zeros at the end of the first dimension, how long they become.
+        cut: arrays that are padded are cut to this length before; `None`: they are not.
+        grows: whether longer arrays make all rows of a batch as long as they are; otherwise one is an error.
     """
 
     name: str | None
@@ -39,6 +47,11 @@ class Slot:
     kind: str = "number"
     one_hot: bool = False
     pixels: Pixels | None = None
+    dtype: str | None = None
+    ids: tuple[IdRange, ...] = ()
+    length: int | None = None
+    cut: int | None = None
+    grows: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -94,6 +107,11 @@ class Slot:
             "kind": self.kind,
             "one_hot": self.one_hot,
             "pixels": None if self.pixels is None else self.pixels.to_json(),
+            "dtype": self.dtype,
+            "ids": [each.to_json() for each in self.ids],
+            "length": self.length,
+            "cut": self.cut,
+            "grows": self.grows,
         }
 
     @classmethod
@@ -109,18 +127,27 @@ class Slot:
             kind=data.get("kind", "number"),
             one_hot=data.get("one_hot", False),
             pixels=None if pixels is None else Pixels.from_json(pixels),
+            dtype=data.get("dtype"),
+            ids=tuple(IdRange.from_json(each) for each in data.get("ids", ())),
+            length=data.get("length"),
+            cut=data.get("cut"),
+            grows=data.get("grows", False),
         )
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Everything a worker reads from the DataFrame."""
+    """Everything a worker reads from the DataFrame.
+
+    `unchecked_ids` names the model's Embeddings whose ids cannot be told from the rows, and so are not checked.
+    """
 
     features: tuple[Slot, ...]
     labels: tuple[Slot, ...] = ()
     weight: str | None = None
     validation: str | None = None
     allow_nan: bool = False
+    unchecked_ids: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -137,6 +164,7 @@ class Columns:
             "weight": self.weight,
             "validation": self.validation,
             "allow_nan": self.allow_nan,
+            "unchecked_ids": list(self.unchecked_ids),
         }
 
     @classmethod
@@ -148,4 +176,5 @@ class Columns:
             weight=data["weight"],
             validation=data["validation"],
             allow_nan=data["allow_nan"],
+            unchecked_ids=tuple(data.get("unchecked_ids", ())),
         )

@@ -45,17 +45,19 @@ class Course:
 
     def __init__(self, schedule: Schedule, every: int | str, epoch_steps: int) -> None:
         self.epoch_steps = epoch_steps
-        self.steps = schedule.epochs * epoch_steps if schedule.steps is None else schedule.steps
+        self._first_epoch = schedule.first_epoch
+        to_do = schedule.epochs - schedule.first_epoch
+        self.steps = to_do * epoch_steps if schedule.steps is None else schedule.steps
         self._lap = schedule.lap or epoch_steps
         longest = min(self._lap, epoch_steps)
         self.every = longest if every == "epoch" else min(int(every), longest)
         if not epoch_steps:
             # Rows to validate on are all it has: an epoch is a lap without a step.
             self.steps = 0
-            self.epochs = schedule.epochs if schedule.steps is None else 1
-            self.laps = self.epochs
+            self.laps = to_do if schedule.steps is None else 1
+            self.epochs = self._first_epoch + self.laps
             return
-        self.epochs = _parts(self.steps, epoch_steps)
+        self.epochs = self._first_epoch + _parts(self.steps, epoch_steps)
         whole = self._ends(self.steps)
         self.laps = whole if self._end(whole) == self.steps else whole + 1
 
@@ -72,13 +74,15 @@ class Course:
     def leg(self, number: int) -> Leg:
         """The lap of that number."""
         if not self.epoch_steps:
-            return Leg(number, number, 0, 0, 0, 0, 0, ends_epoch=True, final=number + 1 == self.laps)
+            return Leg(
+                number, self._first_epoch + number, 0, 0, 0, 0, 0, ends_epoch=True, final=number + 1 == self.laps
+            )
         start, stop = self._end(number), min(self._end(number + 1), self.steps)
-        epoch = start // self.epoch_steps
-        before = epoch * self.epoch_steps
+        whole = start // self.epoch_steps
+        before = whole * self.epoch_steps
         return Leg(
             number=number,
-            epoch=epoch,
+            epoch=self._first_epoch + whole,
             index=number - self._ends(before),
             first=start - before,
             stop=stop - before,

@@ -122,8 +122,12 @@ class ExchangePlan:
 
     @property
     def overlaps(self) -> bool:
-        """Whether a worker goes on with its next round while its contribution travels."""
-        if self.send == "weights":
+        """Whether a worker continues with its next round while its contribution travels.
+
+        Only with updates: there a worker has taken its own steps already. A gradient that overlaps lacks the worker's
+        last one, and Adam with gradients of every step may then diverge.
+        """
+        if self.send != "updates":
             return False
         return self.meet in {"asynchronous", "hogwild"} or (self.meet == "bounded" and bool(self.bound))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keraunos.errors import PlanError, one_of
+from keraunos.trust import how_to_trust, is_trusted
 
 # Built-in rules: their options, in the order in which they may be given without a name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
@@ -138,6 +139,20 @@ class RuleSpec:
     def from_json(cls, data: Mapping[str, Any]) -> RuleSpec:
         """The rule that `to_json` described."""
         return cls(data["name"], data["options"], data["home"])
+
+    @classmethod
+    def from_saved(cls, data: Mapping[str, Any]) -> RuleSpec:
+        """The rule that a file describes; refused where its code is neither registered here nor trusted."""
+        rule = cls.from_json(data)
+        home = rule.home
+        if home is not None and _REGISTERED.get(rule.name) != home and not is_trusted(home.partition(":")[0]):
+            module, _, name = home.partition(":")
+            raise PlanError(
+                f"The rule {rule.name!r} is {name!r} of the module {module!r}, which is not trusted. Expected: a rule "
+                f"that is built in, registered or of a trusted module. Received: a file that names {home!r}. "
+                f"{how_to_trust(module)}."
+            )
+        return rule
 
     def __str__(self) -> str:
         if self.name == KERAS_OBJECT and self.home is None:

@@ -21,6 +21,7 @@ class Schedule:
             ones one row more.
         remainder: what becomes of the rows behind an epoch's last whole batch. `"keep"`: they are a short batch;
             `"join"`: so they are, but a single row joins the batch before; `"drop"`: they are left out.
+        first_epoch: the epoch to begin with, counted from 0, where those before it were trained earlier.
         draws: an epoch is that many batches, each a fresh random choice among the rows, instead of every row once.
         class_weight: the factor on the weights of a class's rows, by class.
         lap: after how many steps of the training, counted over epochs, the workers meet the driver, besides at each
@@ -42,6 +43,7 @@ class Schedule:
     batch_total: int | None = None
     remainder: str = "keep"
     draws: int | None = None
+    first_epoch: int = 0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "lap", "steps", "batch_total", "draws"):
@@ -50,6 +52,10 @@ class Schedule:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise JobError(f"`{_camel(name)}` must be a whole number of at least 1. Received: {value!r}.")
+        if self.first_epoch and (self.steps is not None or not 0 <= self.first_epoch < self.epochs):
+            raise JobError(
+                f"The epoch to begin with must be one of the {self.epochs} epochs. Received: {self.first_epoch!r}."
+            )
         if not 0.0 <= self.validation_split < 1.0:
             raise JobError(
                 "`validationSplit` must be a fraction from 0 up to, not including, 1. "

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keraunos.backends import BACKENDS
 from keraunos.errors import ColumnError, JobError, PlanError, one_of
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 
-BACKENDS = ("jax", "tensorflow", "torch")
 SERVERS = ("driver", "workers")
 GRAPH = "tensorflow_graph"
 FORMATS = ("keras", GRAPH)
@@ -30,14 +31,19 @@ _HEADER_LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model as an archive (`format` says of which kind), and the framework that is to run it."""
+    """A model as an archive (`format` says of which kind), and the framework that is to run it.
+
+    `trusted` are the modules that the archive may name: whoever gets this from the driver may import them.
+    """
 
     archive: bytes
     backend: str
     floatx: str = "float32"
     format: str = "keras"
+    trusted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "trusted", tuple(self.trusted))
         if self.backend not in BACKENDS:
             raise JobError(one_of("backend", self.backend, BACKENDS))
         if self.format not in FORMATS:
@@ -47,7 +53,12 @@ class ModelSource:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the archive, as plain data."""
-        return {"backend": self.backend, "floatx": self.floatx, "format": self.format}
+        return {
+            "backend": self.backend,
+            "floatx": self.floatx,
+            "format": self.format,
+            "trusted": list(self.trusted),
+        }
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,7 @@ class TrainingJob:
             it is lost and started again; 0 for never, `None` for every round of a synchronous plan where that is cheap,
             and every 100 otherwise. Where any live worker has the state, that one is asked.
         worker_patience: for how many seconds a worker that gives no sign of life is waited for.
+        driver_patience: for how many seconds workers wait for a driver that is there but silent.
         on_worker_lost: what happens then: `"stop"` ends the fit, `"continue"` goes on without it and its rows.
         stall_report_after: after how many seconds without progress the driver logs where every worker is.
         on_divergence: what happens when a loss, or what a worker is about to share, is not finite: `"stop"` (training
@@ -78,6 +90,7 @@ class TrainingJob:
     ports: tuple[int, int] | None = None
     state_every: int | None = None
     worker_patience: float = 300.0
+    driver_patience: float = 300.0
     on_worker_lost: str = "stop"
     stall_report_after: float = 300.0
     on_divergence: str = "stop"
@@ -93,17 +106,24 @@ class TrainingJob:
                 f"`batchTotal` must be at least numWorkers, a row for each of {self.workers}. Received: {total!r}. "
                 f"Raise it, or lower numWorkers to {total}."
             )
-        texts = [slot for slot in (*self.columns.features, *self.columns.labels) if slot.kind == "bytes"]
+        texts = [slot for slot in self.columns.labels if slot.kind == "bytes"]
         if texts and self.model.format != GRAPH:
             raise ColumnError(
-                f"Column {texts[0].columns[0]!r} holds bytes, which only a TensorFlow graph takes. Received: a model "
-                f"of format {self.model.format!r}. Encode the column as numbers first."
+                f"Column {texts[0].columns[0]!r} holds bytes, which only a TensorFlow graph takes as a label. "
+                f"Received: a model of format {self.model.format!r}. Encode the column as numbers first."
             )
         check_servers(self.servers)
         whole = isinstance(self.state_every, int) and not isinstance(self.state_every, bool) and self.state_every >= 0
         if self.state_every is not None and not whole:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
-        check_attendance(self.worker_patience, self.on_worker_lost, self.stall_report_after)
+        check_attendance(
+            {
+                "workerPatience": self.worker_patience,
+                "driverPatience": self.driver_patience,
+                "stallReportAfter": self.stall_report_after,
+            },
+            self.on_worker_lost,
+        )
         if self.on_divergence not in DIVERGENCES:
             raise JobError(one_of("onDivergence", self.on_divergence, DIVERGENCES))
         if self.ports is not None:
@@ -114,6 +134,12 @@ class TrainingJob:
     def needs_all_workers(self) -> bool:
         """Whether no worker can go on before all of them run, so that each needs a slot of its own at once."""
         return self.exchange.waits or self.servers == "workers"
+
+    @property
+    def keeps_optimizer(self) -> bool:
+        """Whether the trained model gets the state of an optimizer that has stepped on the workers."""
+        steps_there = self.exchange.send != "gradients" or self.exchange.applies_on_workers
+        return self.model.format == "keras" and steps_there
 
     def to_bytes(self) -> bytes:
         """One blob: the length of the JSON, the JSON, the model archive."""
@@ -129,6 +155,7 @@ class TrainingJob:
                 "ports": self.ports,
                 "state_every": self.state_every,
                 "worker_patience": self.worker_patience,
+                "driver_patience": self.driver_patience,
                 "on_worker_lost": self.on_worker_lost,
                 "stall_report_after": self.stall_report_after,
                 "on_divergence": self.on_divergence,
@@ -153,6 +180,7 @@ class TrainingJob:
             ports=data["ports"],
             state_every=data["state_every"],
             worker_patience=data["worker_patience"],
+            driver_patience=data["driver_patience"],
             on_worker_lost=data["on_worker_lost"],
             stall_report_after=data["stall_report_after"],
             on_divergence=data["on_divergence"],
@@ -168,9 +196,9 @@ def check_compression(plan: ExchangePlan, dtype: str) -> None:
         )
 
 
-def check_attendance(patience: Any, when_lost: Any, stall: Any) -> None:
-    """Refuse what is no time to wait for a worker, or nothing to do then."""
-    for name, value in (("workerPatience", patience), ("stallReportAfter", stall)):
+def check_attendance(seconds: Mapping[str, Any], when_lost: Any) -> None:
+    """Refuse what is no time to wait, or nothing to do when a worker is lost."""
+    for name, value in seconds.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not value >= LEAST_PATIENCE:
             raise JobError(f"`{name}` must be a number of seconds of at least {LEAST_PATIENCE:g}. Received: {value!r}.")

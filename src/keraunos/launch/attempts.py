@@ -8,10 +8,10 @@ the time since. Where the user named no directory, it is saved in a temporary on
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from keraunos import scratch
 from keraunos.checkpoints.folder import Folder, LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.job.saving import Checkpoints, SaveEvery
@@ -30,13 +30,17 @@ _SAVED_EVERY = SaveEvery(30.0, "seconds")
 def saved(
     job: TrainingJob, checkpoints: Checkpoints | None, folder_of: Callable[[str], Folder] = LocalFolder
 ) -> Iterator[Saving | None]:
-    """Where a training is saved: where the user wants it, or, where a part of it may be lost, while it runs."""
+    """Where a training is saved: where the user wants it, or, where a part of it may be lost, while it runs.
+
+    Temporary folders of drivers that were killed are removed first.
+    """
+    scratch.remove_abandoned()
     if checkpoints is not None:
         yield Saving(CheckpointStore(folder_of(checkpoints.directory), checkpoints.keep), checkpoints.every)
     elif job.servers == "driver":
         yield None
     else:
-        with tempfile.TemporaryDirectory(prefix="keraunos-checkpoints-") as folder:
+        with scratch.folder("checkpoints") as folder:
             yield Saving(CheckpointStore(LocalFolder(folder)), _SAVED_EVERY)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,55 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import JobError
+from keraunos.launch import interrupts
 from keraunos.launch.hooks import Hooks, Lap
 from keraunos.learners.home_model import HomeModel
+from keraunos.parameters import Vector
+from keraunos.telemetry.charts import VALIDATION
 
 if TYPE_CHECKING:
     from keraunos.learners.keras_home import KerasHome
 
 logger = logging.getLogger(__name__)
-
-_BATCH_HOOKS = tuple(
-    f"on_{prefix}batch_{moment}" for prefix in ("", "train_", "test_", "predict_") for moment in ("begin", "end")
-)
-
-
-def check_callbacks(callbacks: Sequence[Any]) -> None:
-    """Refuse what would not work here, by name: batches end on the workers, where callbacks do not run."""
-    if not callbacks:
-        return
-    import keras
-
-    for callback in callbacks:
-        name = type(callback).__name__
-        if not isinstance(callback, keras.callbacks.Callback):
-            raise JobError(f"`callbacks` must be Keras callbacks. Received: {callback!r}.")
-        if isinstance(callback, keras.callbacks.SwapEMAWeights):
-            raise JobError(
-                f"The callback {name} swaps the optimizer's variables, which live on the workers. "
-                "Compile the model with `use_ema=True` in its optimizer instead."
-            )
-        if getattr(callback, "raise_error", False) and isinstance(callback, keras.callbacks.TerminateOnNaN):
-            raise JobError(
-                "The callback TerminateOnNaN must be left to end a training without an error. Received: "
-                "raise_error=True. Leave that out, and look at `history.ended` after the fit."
-            )
-        hooks = _batch_hooks_in_use(callback)
-        if hooks:
-            raise JobError(
-                f"The callback {name} has batch hooks ({', '.join(hooks)}), but batches end on the workers, where "
-                "callbacks do not run. Use its epoch hooks (on_epoch_begin, on_epoch_end), or, for ModelCheckpoint, "
-                "save_freq='epoch'."
-            )
-
-
-def check_divergence(callbacks: Sequence[Any], on_divergence: str) -> None:
-    """Refuse a TerminateOnNaN where the job says something else; where it does not, the workers do its work."""
-    if any(type(each).__name__ == "TerminateOnNaN" for each in callbacks) and on_divergence != "stop":
-        raise JobError(
-            "The callback TerminateOnNaN needs onDivergence='stop', which is what it asks for. Received: "
-            f"{on_divergence!r}. Leave one of them out."
-        )
 
 
 class KerasCallbacks(Hooks):
@@ -76,6 +38,9 @@ class KerasCallbacks(Hooks):
         self._goes_on = goes_on
         self._at_begin: list[dict[str, Any]] = []
         self._logs: dict[str, float] = {}
+        self._told_others = False
+        self.first_epoch = 0
+        self._set_last: Vector | None = None
 
     def begin(self, home: HomeModel) -> None:
         """Training and its first epoch begin."""
@@ -92,10 +57,43 @@ class KerasCallbacks(Hooks):
             steps=None,
         )
         self._home.model.stop_training = False
-        self._list.on_train_begin()
+        self._iterations = self._home.iterations
+        self._begin_training()
         self._at_begin = [_plain_attributes(callback) for callback in self._callbacks]
-        if not self._goes_on:
-            self._list.on_epoch_begin(0)
+        if not self._goes_on and not self.is_over:
+            with interrupts.allowed():
+                self._list.on_epoch_begin(self.first_epoch)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a callback has restored a training of which no epoch is left."""
+        return self._epochs is not None and self.first_epoch >= self._epochs
+
+    def _begin_training(self) -> None:
+        import keras
+
+        model = self._home.model
+        restoring = [each for each in self._callbacks if isinstance(each, keras.callbacks.BackupAndRestore)]
+        if restoring and not model.optimizer.built:
+            # It saves and restores the learning rate with the optimizer's other variables, or none of them.
+            model.optimizer.build(model.trainable_variables)
+        model._initial_epoch = None
+        with interrupts.allowed():
+            self._list.on_train_begin()
+        done = int(getattr(model, "_initial_epoch", None) or 0)
+        model._initial_epoch = None
+        if not done or self._goes_on:
+            return
+        if self._epochs is None:
+            raise JobError(
+                f"A callback says that {done} epochs are done, but this training is counted in steps. Expected: a "
+                "training of epochs. Leave out BackupAndRestore, or whatever callback sets `model._initial_epoch`."
+            )
+        self.first_epoch = done
+        logger.warning(
+            "A callback has restored a training after %d epoch(s), and it goes on from there. The optimizers of the "
+            "workers begin anew; with `checkpointDir` they would go on, too.", done,
+        )  # fmt: skip
 
     def keep(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
         """What has changed in the callbacks since training began: numbers, texts, arrays, and lists of them."""
@@ -112,26 +110,42 @@ class KerasCallbacks(Hooks):
         if len(facts["callbacks"]) == len(self._callbacks):
             for callback, changed in zip(self._callbacks, facts["callbacks"], strict=True):
                 for name, value in changed.items():
-                    setattr(callback, name, _unpacked(value, arrays))
+                    if _may_change(callback, name):
+                        setattr(callback, name, _unpacked(value, arrays))
         else:
             logger.warning(
                 "The training was saved with %d callback(s) and goes on with %d, which begin afresh.",
                 len(facts["callbacks"]), len(self._callbacks),
             )  # fmt: skip
         self._logs = {str(name): float(value) for name, value in facts["logs"].items()}
-        self._list.on_epoch_begin(epoch)
+        with interrupts.allowed():
+            self._list.on_epoch_begin(epoch)
 
     def end_lap(self, lap: Lap) -> bool:
         """Where an epoch ends, or training ends within one, the epoch's hooks run; whether one asked to stop."""
         if not lap.ends_epoch and not lap.last:
             return False
         self._home.write(lap.parameters())
-        self._logs = dict(lap.epoch_logs)
-        self._list.on_epoch_end(lap.epoch, dict(self._logs))
+        self._home.iterations = lap.step
+        self._test(lap.epoch_logs)
+        # As in Keras, a callback sees what those before it have put into the logs, and all of it is in the history.
+        logs: dict[str, Any] = dict(lap.epoch_logs)
+        setters = self._call("on_epoch_end", lap.epoch, logs)
+        self._logs = self._numbers(logs)
+        lap.epoch_logs.clear()
+        lap.epoch_logs.update(self._logs)
         stop = bool(self._home.model.stop_training)
-        if not stop and not lap.last:
-            self._list.on_epoch_begin(lap.epoch + 1)
-        return stop
+        if stop or lap.last:
+            self._set_last = self._home.read() if setters else None
+            return stop
+        setters += self._call("on_epoch_begin", lap.epoch + 1, {})
+        if setters:
+            raise JobError(
+                f"The callback {setters[0]} has set the model's weights at the end of an epoch, but the workers hold "
+                "the weights while they train. Expected: weights that are set when training begins, when it ends, or "
+                "at the end of its last epoch. Train one epoch per fit where weights must be set in between."
+            )
+        return False
 
     def on_losses(
         self, rank: int, first_step: int, losses: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
@@ -140,7 +154,48 @@ class KerasCallbacks(Hooks):
 
     def end(self) -> None:
         """Training ended; a callback may still restore earlier weights."""
-        self._list.on_train_end(self._logs)
+        if self._set_last is not None:
+            self._home.write(self._set_last)
+        with interrupts.allowed():
+            self._list.on_train_end(self._logs)
+        self._home.iterations = self._iterations
+
+    def _call(self, hook: str, epoch: int, logs: dict[str, Any]) -> list[str]:
+        """Call a hook of every callback, with the same logs; the names of those that have set the model's weights."""
+        setters = []
+        for callback in self._list.callbacks:
+            # Of Keras's own callbacks none sets weights there, except where a user's function does.
+            suspect = not type(callback).__module__.startswith("keras.") or hook in vars(callback)
+            before = self._home.read() if suspect else None
+            with interrupts.allowed():
+                getattr(callback, hook)(epoch, logs)
+            if before is not None and not np.array_equal(before, self._home.read(), equal_nan=True):
+                setters.append(type(callback).__name__)
+        return setters
+
+    def _test(self, logs: Mapping[str, float]) -> None:
+        """Tell callbacks of the validation that the epoch ended with, as `fit` of Keras does."""
+        measured = {name.removeprefix(VALIDATION): value for name, value in logs.items() if name.startswith(VALIDATION)}
+        if measured:
+            with interrupts.allowed():
+                self._list.on_test_begin()
+                self._list.on_test_end(measured)
+
+    def _numbers(self, logs: Mapping[str, Any]) -> dict[str, float]:
+        """What callbacks have left in the logs, as far as a history can hold it."""
+        numbers, others = {}, []
+        for name, value in logs.items():
+            try:
+                numbers[str(name)] = float(value)
+            except (TypeError, ValueError):
+                others.append(str(name))
+        if others and not self._told_others:
+            self._told_others = True
+            logger.warning(
+                "A callback has put %s into the logs. The history holds single numbers only, and leaves it out.",
+                ", ".join(map(repr, others)),
+            )
+        return numbers
 
 
 # What a callback is told of anew with every fit.
@@ -151,6 +206,14 @@ def _plain_attributes(callback: Any) -> dict[str, Any]:
     """Copies of what a callback remembers, as far as it is plain data."""
     found = {name: value for name, value in vars(callback).items() if name not in _NOT_ITS_OWN}
     return {name: copy.deepcopy(value) for name, value in found.items() if _is_plain(value)}
+
+
+def _may_change(callback: Any, name: str) -> bool:
+    """Whether a checkpoint may set this: what the callback remembers, but not what it does, nor where it writes."""
+    now = vars(callback).get(name)
+    is_place = isinstance(now, os.PathLike) or (isinstance(now, str) and os.sep in now)
+    known = name.isidentifier() and name not in _NOT_ITS_OWN and not name.startswith("__")
+    return known and _is_plain(now) and not is_place and not hasattr(type(callback), name)
 
 
 def _is_plain(value: Any) -> bool:
@@ -206,20 +269,3 @@ def _keras_home(home: HomeModel) -> KerasHome:
             f"{type(home).__name__}. Use `hooks`."
         )
     return home
-
-
-def _batch_hooks_in_use(callback: Any) -> list[str]:
-    import keras
-
-    kind = type(callback)
-    if kind is keras.callbacks.TerminateOnNaN:
-        # A loss that is not finite ends the training where it was computed: see `check_divergence`.
-        return []
-    if kind is keras.callbacks.ModelCheckpoint and callback.save_freq == "epoch":
-        return []
-    if kind is keras.callbacks.TensorBoard and callback.update_freq == "epoch" and not callback.profile_batch:
-        return []
-    if kind in (keras.callbacks.LambdaCallback, keras.callbacks.History):
-        return [hook for hook in _BATCH_HOOKS if hook in vars(callback)]
-    base = keras.callbacks.Callback
-    return [hook for hook in _BATCH_HOOKS if getattr(kind, hook) is not getattr(base, hook) or hook in vars(callback)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -49,13 +49,24 @@ class Divergence:
             f"NaN values in the {self.what}."
         )
 
-    def warn(self, *, recalled: bool) -> None:
+    def warn(self, *, recalled: bool, unchecked_ids: Sequence[str] = ()) -> None:
         """Say why training ends, what the model has, and what may be done."""
         which = "those of a lap's beginning" if recalled else "those before it"
         logger.warning(
             "Training ended early. %s The model has the last good parameters, %s. %s onDivergence='skip' leaves such "
-            "rounds out instead.", self.reason, which, _ADVICE,
+            "rounds out instead.", self.reason, which, advice(unchecked_ids),
         )  # fmt: skip
+
+
+def advice(unchecked_ids: Sequence[str]) -> str:
+    """What may be done; Embeddings whose ids nobody checked may be the cause."""
+    if not unchecked_ids:
+        return _ADVICE
+    return (
+        f"{_ADVICE} Ids outside the range of an Embedding lead to such values too; those of "
+        f"{', '.join(map(repr, unchecked_ids))} could not be checked: they must be from 0 up to, not including, its "
+        "`input_dim`."
+    )
 
 
 class LastGood:
@@ -74,7 +85,7 @@ class LastGood:
             return vector, None
         # Broken by a server's rule after the last that any worker saw. Workers that do not wait may be gone.
         reason = "The parameters that the last round led to were not finite."
-        logger.warning("%s The model has earlier ones. %s", reason, _ADVICE)
+        logger.warning("%s The model has earlier ones. %s", reason, advice(self._job.columns.unchecked_ids))
         return self._recalled(min(present, default=None) if self._job.exchange.synchronous else None), reason
 
     def before(self, divergence: Divergence) -> Vector:
@@ -85,7 +96,7 @@ class LastGood:
         good = all_finite(vector)
         if not good:
             vector = self._recalled(divergence.rank)
-        divergence.warn(recalled=not good)
+        divergence.warn(recalled=not good, unchecked_ids=self._job.columns.unchecked_ids)
         return vector
 
     def _recalled(self, rank: int | None) -> Vector:
@@ -107,8 +118,9 @@ class LastGood:
 class SkipBook:
     """The rows that workers have skipped; says so at most once a lap."""
 
-    def __init__(self) -> None:
+    def __init__(self, unchecked_ids: Sequence[str] = ()) -> None:
         self.rows = 0
+        self._advice = advice(unchecked_ids)
         self._untold: Counter[tuple[int, int]] = Counter()
         self._trained: set[int] = set()
         self._skipped: set[int] = set()
@@ -131,12 +143,12 @@ class SkipBook:
             named = ", ".join(f"worker {rank} on {hosts.get(rank)}: {rows}" for (_, rank), rows in told.items())
             logger.warning(
                 "Rows were skipped in epoch %d, because what they led to was not finite (%s). %s",
-                lap.epoch + 1, named, _ADVICE,
+                lap.epoch + 1, named, self._advice,
             )  # fmt: skip
             for place in told:
                 del self._untold[place]
         if not lap.over or lap.epoch in self._trained or lap.epoch not in self._skipped:
             return None
         reason = f"In epoch {lap.epoch + 1} what any rows led to was not finite, and all of them were skipped."
-        logger.warning("Training ended early. %s The model has the last good parameters. %s", reason, _ADVICE)
+        logger.warning("Training ended early. %s The model has the last good parameters. %s", reason, self._advice)
         return reason

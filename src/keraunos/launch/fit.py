@@ -7,8 +7,10 @@ import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
@@ -17,17 +19,19 @@ from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.saving import SaveEvery
-from keraunos.job.training_job import TrainingJob
-from keraunos.launch.callbacks import KerasCallbacks, check_divergence
+from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.launch.callback_checks import check_divergence
+from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.follow import JOIN_SECONDS, LOOK_SECONDS, Follower
 from keraunos.launch.hooks import Hooks
-from keraunos.launch.program import PROGRAM_FILE, this_program
+from keraunos.launch.program import PROGRAM_FILE, Program
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.saver import MAY_DIFFER, Resumed, identity_of
 from keraunos.launch.training_result import TrainingResult
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
+from keraunos.telemetry.history import History
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +65,8 @@ class Fit:
         self._verbose = verbose
         self._saving = saving
         self._resumed = resumed
+        # Whether every epoch was trained earlier, as a callback has found.
+        self.over = False
 
     @classmethod
     @contextmanager
@@ -68,7 +74,8 @@ class Fit:
         cls,
         job: TrainingJob,
         *,
-        host: str = "127.0.0.1",
+        host: str | None = None,
+        advertised: str | None = None,
         custom_objects: Mapping[str, Any] | None = None,
         callbacks: Sequence[Any] = (),
         hooks: Sequence[Hooks] = (),
@@ -90,6 +97,10 @@ class Fit:
         epochs = job.schedule.epochs if job.schedule.steps is None else None
         called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
         asked = [*hooks, *called]
+        source = _begun(asked, home, job.model, custom_objects)
+        over = resumed is None and any(each.is_over for each in called)
+        first = resumed.first_epoch if resumed else sum(each.first_epoch for each in called if not over)
+        job = replace(job, model=source, schedule=replace(job.schedule, first_epoch=first))
         with (
             Server(
                 job.exchange,
@@ -98,27 +109,28 @@ class Fit:
                 home.read(),
                 servers=job.servers,
                 host=host,
+                advertised=advertised,
                 ports=job.ports,
                 job=job.to_bytes(),
                 backend=job.model.backend,
+                patience=job.driver_patience,
                 standing=None if resumed is None else resumed.standing(),
             ) as server,
             nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
         ):
-            if memory is not None:
+            if memory is not None and resumed is None:
                 memory.begin(server)
             saved = None if saving is None or writer is None else (saving.every, writer)
             opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
+            opened.over = over
             opened._begin()
             yield opened
             if memory is not None:
                 memory.end(server, checked=job.on_divergence != "ignore")
 
     def _begin(self) -> None:
-        """Let the hooks begin, or go on."""
+        """Let the hooks go on where they were, and the workers know what they have set."""
         resumed = self._resumed
-        for each in self._hooks:
-            each.begin(self._home)
         if resumed is not None:
             if resumed.facts["learning_rate"] is not None:
                 self._home.learning_rate = resumed.facts["learning_rate"]
@@ -136,6 +148,12 @@ class Fit:
         """What a worker needs to connect; it holds the job's secrets."""
         return self._server.connection
 
+    def finish(self) -> TrainingResult:
+        """The result where all epochs were trained earlier, and nothing is to be launched."""
+        for each in self._hooks:
+            each.end()
+        return TrainingResult(self._home.to_archive, History(), self._home.read())
+
     def await_servers(self, workers: Workers) -> None:
         """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
         servers = self._job.servers if isinstance(self._job.servers, int) else 0
@@ -148,7 +166,8 @@ class Fit:
                 workers.check()
                 if time.monotonic() > deadline:
                     raise ClusterError(
-                        f"The {servers} server(s) did not start within {JOIN_SECONDS:.0f} s. {workers.advice()}"
+                        f"The {servers} server(s) did not come to the driver at {self._server.connection['address']} "
+                        f"within {JOIN_SECONDS:.0f} s. {workers.advice()}"
                     ) from None
         for event in heard:
             self._server.events.put(event)
@@ -180,11 +199,26 @@ class Fit:
         )
 
 
+def _begun(
+    hooks: Sequence[Hooks], home: HomeModel, source: ModelSource, custom_objects: Mapping[str, Any] | None
+) -> ModelSource:
+    """Let the hooks begin; the model with the parameters that they have left, which training starts from."""
+    initial = home.read()
+    for each in hooks:
+        each.begin(home)
+    if np.array_equal(home.read(), initial, equal_nan=True):
+        return source
+    # What else it has, such as its optimizer's state, stays as it came.
+    fresh = load_home(source, custom_objects)
+    fresh.write(home.read())
+    return replace(source, archive=fresh.to_archive())
+
+
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:
     """The training as it was saved last, if it is this one; `None` where it is to begin."""
     store.claim(identity_of(job, home), MAY_DIFFER)
     store.take_over()
-    store.note(PROGRAM_FILE, this_program())
+    store.note(PROGRAM_FILE, Program.of_this_process().to_json(), private=True)
     checkpoint = store.latest()
     if checkpoint is None:
         return None

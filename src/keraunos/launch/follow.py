@@ -77,7 +77,7 @@ class Follower:
         self._done: set[int] = set()
         self._servers: set[int] = set()
         self._rows_done: dict[int, int] = {}
-        self._book = LapBook()
+        self._book = LapBook(job.schedule.first_epoch)
         self._history: list[dict[str, float]] = []
         self._progress: Progress | None = None
         self._last = False
@@ -87,7 +87,7 @@ class Follower:
         self._started = False
         self.roll = RollCall(job, server, clock)
         self._divergence: Divergence | None = None
-        self._skips = SkipBook()
+        self._skips = SkipBook(job.columns.unchecked_ids)
         self._good = LastGood(job, home, server, self._look)
         self._ended: str | None = None
         self._laps_done: dict[int, int] = {}
@@ -95,6 +95,7 @@ class Follower:
         self.contributed: dict[int, int] = {}
         self._incarnations: dict[int, int] = {}
         self._decided: dict[str, Any] | None = None
+        self._optimizers: dict[int, Sequence[Any]] = {}
         number = 0
         if resumed is not None:
             number = resumed.number
@@ -144,6 +145,7 @@ class Follower:
                 vector, broken = self._good.final(self._joined.keys() - self._left)
                 self._ended = broken or self._ended
                 self._home.write(vector)
+                self._settle(good=broken is None)
                 self._server.release()
                 self._see_off()
             else:
@@ -152,6 +154,15 @@ class Follower:
         for each in self._hooks:
             each.end()
         return History(self._history, ended=self._ended, skipped_rows=self._skips.rows, lost_rows=self._rows_lost())
+
+    def _settle(self, *, good: bool) -> None:
+        """Give the model the optimizer that its training led to: each worker's is the same, or the lowest rank's.
+
+        Not a `good` one where it led to what is not finite.
+        """
+        if self._job.keeps_optimizer:
+            found = self._optimizers[min(self._optimizers)] if good and self._optimizers else None
+            self._home.settle(found)
 
     def _rows_lost(self) -> int:
         """How many rows of those that were left out nobody has applied."""
@@ -166,6 +177,7 @@ class Follower:
         self._ask(lap, vector)
         self._history.append(lap.epoch_logs)
         self._home.write(vector)
+        self._settle(good=False)
         self._server.stop(divergence.reason)
 
     def _begin(self) -> None:
@@ -243,16 +255,21 @@ class Follower:
                     "The workers ended before the training did. "
                     f"{len(self._joined)} of {self._job.workers} had joined. {self._workers.advice()}"
                 )
-            if deadline is not None and self._clock() > deadline:
+            late = deadline is not None and self._clock() > deadline
+            if late and not self._workers.preparing(JOIN_SECONDS):
                 raise ClusterError(
-                    f"Only {len(self._joined)} of {self._job.workers} workers started within {JOIN_SECONDS:.0f} s, and "
-                    f"this plan needs all of them at once. {self._workers.advice()}"
+                    f"Only {len(self._joined)} of {self._job.workers} workers came to the driver at "
+                    f"{self._server.connection['address']} within {JOIN_SECONDS:.0f} s, and this plan needs all of "
+                    f"them at once. {self._workers.advice()}"
                 )
 
     def _look(self) -> None:
         """Look after the workers: what ended them comes first, then who is away."""
         self._look_next = self._clock() + LOOK_SECONDS
         self._workers.check()
+        if self._server.events.empty():
+            # What ended a thread is an event, with its cause.
+            self._server.check()
         hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
         for rank in hosts:
             # Its word that it is back may lie behind what is waited for now, which only the lost one had.
@@ -323,9 +340,10 @@ class Follower:
             who = f"Server {rank - FIRST_SERVER}" if hosts else f"Worker {rank} on {where}"
             raise PartLost(
                 f"{who} was lost, and with it the part of the parameters that it held. Look for the reason (memory, a "
-                "lost executor) in the executor's log."
+                f"lost executor) in the executor's log.{self.roll.own_silence()}"
             )
         self.roll.returns[rank] += 1
+        self._book.returns(rank)
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", rank, where)
 
     def _on_ready(self, event: Event) -> None:
@@ -343,7 +361,9 @@ class Follower:
         self._tell_left_out()
 
     def _on_state(self, event: Event) -> None:
-        if self._saver is not None:
+        if event.body.get("last"):
+            self._optimizers[event.rank] = event.arrays
+        elif self._saver is not None:
             self._saver.on_state(event, self._server.saves, self._book)
 
     def _on_missed(self, event: Event) -> None:
@@ -404,7 +424,7 @@ class Follower:
     def _on_failed(self, event: Event) -> None:
         self._server.stop(f"worker {event.rank} failed")
         if event.body["error"] == StateLost.__name__:
-            raise PartLost(str(event.body["message"]))
+            raise PartLost(f"{event.body['message']}{self.roll.own_silence()}")
         raise_failure(event.rank, event.body)
 
     def _close_laps(self) -> None:

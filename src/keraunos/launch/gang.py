@@ -12,6 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
+from keraunos.launch import interrupts
+
+_LOOK_SECONDS = 0.2
+
 
 class Ledger:
     """The slots that fits of one SparkContext hold."""
@@ -28,7 +32,10 @@ class Ledger:
         with self._changed:
             self._waiting.append(turn)
             try:
-                self._changed.wait_for(lambda: self._waiting[0] is turn and self._held + slots <= max(total, slots))
+                while not self._changed.wait_for(
+                    lambda: self._waiting[0] is turn and self._held + slots <= max(total, slots), _LOOK_SECONDS
+                ):
+                    interrupts.check()
                 self._held += slots
             finally:
                 self._waiting.remove(turn)

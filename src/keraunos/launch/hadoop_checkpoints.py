@@ -7,7 +7,6 @@ another machine finds them only on a file system that both have.
 from __future__ import annotations
 
 import errno
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keraunos.checkpoints.folder import Folder, LocalFolder, write_file
+from keraunos import scratch
+from keraunos.checkpoints.folder import Folder, LocalFolder, Owned, Status, write_file
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_files import HadoopFolder
 
@@ -86,6 +86,17 @@ class HadoopCheckpoints:
             with _as_os_errors(self._path, name):
                 self._folder.copy_in(local, name)
 
+    def write_private(self, name: str, content: bytes) -> None:
+        """Write a new file that only its owner may read and write, where the file system knows owners."""
+        with _as_os_errors(self._path, name):
+            self._folder.write_private(name, content)
+
+    def read_owned(self, name: str) -> Owned:
+        """A file, and whose it is, as Hadoop tells."""
+        with _as_os_errors(self._path, name):
+            file, folder = Status(*self._folder.status(name)), Status(*self._folder.status())
+            return Owned(self._folder.read(name), file, folder, self._folder.user)
+
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """A file to read, as a local copy."""
@@ -117,7 +128,7 @@ class HadoopCheckpoints:
 @contextmanager
 def _local_file() -> Iterator[Path]:
     """The path of a file that does not exist yet, and does not any more afterwards."""
-    with tempfile.TemporaryDirectory(prefix="keraunos-checkpoint-") as folder:
+    with scratch.folder("checkpoint") as folder:
         yield Path(folder, "file")
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from keraunos.errors import JobError
+
 _CHUNK = 4 << 20
 
 
@@ -20,6 +22,7 @@ class HadoopFolder:
 
     def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
         driver: Any = spark
+        self._driver = driver
         self._path_class = driver._jvm.org.apache.hadoop.fs.Path
         path_given = self._path_class(path)
         self._system = path_given.getFileSystem(_hadoop_configuration(driver))
@@ -29,6 +32,18 @@ class HadoopFolder:
     def uri(self) -> str:
         """The folder's whole address, with its scheme."""
         return str(self._path.toString())
+
+    @property
+    def name(self) -> str:
+        """The folder's own name, without what is above it."""
+        return str(self._path.getName())
+
+    def parent(self) -> HadoopFolder:
+        """The folder that this one lies in."""
+        above = self._path.getParent()
+        if above is None:
+            raise OSError(f"{self.uri!r} lies in no folder.")
+        return HadoopFolder(self._driver, str(above.toString()))
 
     @property
     def local_path(self) -> str | None:
@@ -53,6 +68,29 @@ class HadoopFolder:
         finally:
             stream.close()
 
+    def write_private(self, name: str, content: bytes) -> None:
+        """Write a new file that only its owner may read and write, where the file system knows owners."""
+        stream = self._system.create(self._file(name), False)  # noqa: FBT003 - Hadoop's own signature: overwrite
+        try:
+            # Nothing is in it before it has its permission.
+            permission = self._driver._jvm.org.apache.hadoop.fs.permission.FsPermission("600")
+            self._system.setPermission(self._file(name), permission)
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+
+    def status(self, name: str = "") -> tuple[str, int]:
+        """Who owns a file, or the folder itself, and its permission in the bits of `chmod`."""
+        found = self._system.getFileStatus(self._file(name))
+        return str(found.getOwner()), int(found.getPermission().toShort())
+
+    @property
+    def user(self) -> str:
+        """Who this process is to Hadoop."""
+        return str(
+            self._driver._jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName()
+        )
+
     def replace(self, name: str, content: bytes) -> None:
         """Write a file, or another content for it; readers see all of it or none."""
         self._system.delete(self._file(f"_{name}.new"), False)  # noqa: FBT003 - Hadoop's own signature: recursive
@@ -71,6 +109,22 @@ class HadoopFolder:
             return b"".join(chunks)
         finally:
             stream.close()
+
+    def read_own(self, name: str) -> bytes:
+        """The whole content of a file that somebody else has named; refused where it is a link out of the folder."""
+        file = self._file(name)
+        if self.local_path is not None:
+            inside = os.path.realpath(self.local_path)
+            leaves = not os.path.realpath(str(file.toUri().getPath())).startswith(f"{inside}{os.sep}")
+        else:
+            links = bool(self._system.supportsSymlinks())
+            leaves = links and bool(self._system.getFileLinkStatus(file).isSymlink())
+        if leaves:
+            raise JobError(
+                f"The files of a saved model must lie in its folder. Received: {name!r} in {self.uri!r}, a link to "
+                "another place. Copy the file itself."
+            )
+        return self.read(name)
 
     def head(self, name: str, length: int) -> bytes:
         """The first bytes of a file, or all of a shorter one."""
@@ -114,7 +168,15 @@ class HadoopFolder:
             raise OSError(f"{name!r} could not be deleted in {self.uri!r}.")
 
     def _file(self, name: str) -> Any:
-        return self._path_class(self._path, name) if name else self._path
+        if not name:
+            return self._path
+        # Hadoop would follow any of these out of the folder.
+        if name.startswith("/") or ":" in name or ".." in name.split("/"):
+            raise JobError(
+                f"A file must lie in its folder. Expected: a name in {self.uri!r}. Received: {name!r}. Whoever wrote "
+                "the name meant another place."
+            )
+        return self._path_class(self._path, name)
 
 
 def _hadoop_configuration(driver: Any) -> Any:

@@ -28,7 +28,7 @@ class Lap:
         ends_epoch: whether every row of the epoch has been used.
         last: whether training ends here, by its schedule or because hooks that were asked before said so.
         logs: the metrics of this lap alone; those of validation rows, `val_…`, are measured at its end.
-        epoch_logs: the metrics of the epoch up to here.
+        epoch_logs: the metrics of the epoch up to here. What a hook changes in it is changed in the history.
         parameters: gives the parameters as they are now, a vector of the caller's own; call it before `end_lap`
             returns. They travel to the driver only when somebody asks.
     """
@@ -39,7 +39,7 @@ class Lap:
     logs: Mapping[str, float]
     parameters: Callable[[], Vector]
     last: bool = False
-    epoch_logs: Mapping[str, float] = field(default_factory=dict)
+    epoch_logs: dict[str, float] = field(default_factory=dict)
 
 
 class Hooks:

@@ -1,7 +1,7 @@
 """Training by a single worker within this process, without Spark and without another process. Runs anywhere.
 
-The same worker loop, server and follower as on a cluster: the worker is a thread, and they meet on loopback. What a
-search does in a Spark task, and what small trainings may do on the driver.
+The same worker loop, server and follower as on a cluster: the worker is a thread, and they meet over a socket file.
+What a search does in a Spark task, and what small trainings may do on the driver.
 """
 
 from __future__ import annotations
@@ -75,6 +75,10 @@ class _WorkerThread:
     def advice(self) -> str:
         """What a user may do when it does not come."""
         return "Look for its error in the log."
+
+    def preparing(self, seconds: float) -> bool:
+        """Never: the rows are there before the workers are."""
+        return False
 
     def abandon(self, rank: int) -> None:
         """Never asked for: there is no other worker to go on."""

@@ -44,12 +44,17 @@ class ClosedLap:
 
 @dataclass
 class _Measured:
-    """Metric states as they arrive, by rank; of those of validation rows the newest counts."""
+    """Metric states as they arrive, by rank; of those of validation rows the newest counts.
+
+    `so_far` is what a rank has measured in a part of the lap that it has not ended. When somebody says so is a matter
+    of time, and sums of floats depend on where they are cut: only whole parts are added up for good.
+    """
 
     states: dict[int, State] = field(default_factory=dict)
     validation: dict[int, State] = field(default_factory=dict)
     ranks: set[int] = field(default_factory=set)
     step: int = 0
+    so_far: dict[int, State] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,9 @@ class _End:
 class LapBook:
     """The laps that are open. `reader` is set before the first report comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_epoch: int = 0) -> None:
         self.reader: MetricStates | None = None
-        self._at = (0, 0)
+        self._at = (first_epoch, 0)
         self._closed = 0
         self._open: dict[tuple[int, int], _Measured] = {}
         self._epoch = _Measured()
@@ -81,12 +86,23 @@ class LapBook:
 
     def measure(self, rank: int, body: Mapping[str, Any], state: State) -> None:
         """A rank has measured something on its way through a lap."""
-        self._add(self._lap(body), rank, state)
+        lap = self._lap(body)
+        if body["so_far"]:
+            lap.so_far[rank] = state
+        else:
+            self._add(lap, rank, state)
+
+    def returns(self, rank: int) -> None:
+        """A rank was lost and is back: it measures afresh, and what it had measured until then counts."""
+        for lap in self._open.values():
+            self._add(lap, rank, lap.so_far.get(rank, []))
 
     def end(self, rank: int, body: Mapping[str, Any], state: State, validation: State) -> None:
         """A rank has ended a lap."""
         lap = self._lap(body)
         self._add(lap, rank, state)
+        if body["skipped"] and not body["trained"]:
+            lap.states.pop(rank, None)
         if validation:
             lap.validation[rank] = validation
         lap.ranks.add(rank)
@@ -110,7 +126,7 @@ class LapBook:
         on_it = expected | ends.keys() | {rank for rank, place in self._reached.items() if place[0] == epoch}
         over = all(rank in ends and ends[rank].index <= index for rank in on_it)
         self._open.pop(self._at, None)
-        self._take_in(lap)
+        states = self._take_in(lap)
         closed = ClosedLap(
             number=number,
             epoch=epoch,
@@ -118,7 +134,7 @@ class LapBook:
             ends_epoch=over and all(ends[rank].whole for rank in on_it),
             over=over,
             last=over and not any(each.ranks for each in self._open.values()) and expected <= self._finished,
-            logs=self._logs(lap.states),
+            logs=self._logs(states),
             epoch_logs=self._logs(self._epoch.states),
         )
         self._closed += 1
@@ -136,7 +152,7 @@ class LapBook:
     def cut(self, step: int) -> ClosedLap:
         """The open lap as far as it was reported, where training ends within it after so many steps."""
         lap = self._open.pop(self._at, _Measured())
-        self._take_in(lap)
+        states = self._take_in(lap)
         return ClosedLap(
             number=self._closed,
             epoch=self._at[0],
@@ -144,14 +160,14 @@ class LapBook:
             ends_epoch=False,
             over=True,
             last=True,
-            logs=self._logs(lap.states) or dict(_UNMEASURED),
+            logs=self._logs(states) or dict(_UNMEASURED),
             epoch_logs=self._logs(self._epoch.states) or dict(_UNMEASURED),
         )
 
     def so_far(self) -> dict[str, float]:
         """The metrics of the open epoch, without validation."""
         lap = self._open.get(self._at)
-        states = [*self._epoch.states.values(), *([] if lap is None else lap.states.values())]
+        states = [*self._epoch.states.values(), *([] if lap is None else self._all(lap).values())]
         return {} if self.reader is None else self.reader.read(states)
 
     def copy(self) -> LapBook:
@@ -163,8 +179,9 @@ class LapBook:
     def catch_up(self, rank: int, with_: LapBook) -> None:
         """Take over what another copy knows of a rank's open laps."""
         for place, lap in with_._open.items():
-            if rank in lap.states:
-                self._open.setdefault(place, _Measured()).states[rank] = lap.states[rank]
+            states = with_._all(lap)
+            if rank in states:
+                self._open.setdefault(place, _Measured()).states[rank] = states[rank]
 
     def keep(self) -> tuple[dict[str, Any], list[Any]]:
         """The book as plain data and arrays."""
@@ -174,7 +191,7 @@ class LapBook:
                 "place": list(place),
                 "step": lap.step,
                 "ranks": sorted(lap.ranks),
-                "states": _put(lap.states, arrays),
+                "states": _put(self._all(lap), arrays),
                 "validation": _put(lap.validation, arrays),
             }
             for place, lap in sorted(self._open.items())
@@ -220,13 +237,28 @@ class LapBook:
 
     def _add(self, lap: _Measured, rank: int, state: State) -> None:
         """Take a state in; one merged state stands for all before it, so that long laps cost no more."""
+        lap.so_far.pop(rank, None)
         if self.reader is not None and state:
             lap.states[rank] = self.reader.merge([lap.states[rank], state] if rank in lap.states else [state])
 
-    def _take_in(self, lap: _Measured) -> None:
-        for rank, state in lap.states.items():
+    def _all(self, lap: _Measured) -> dict[int, State]:
+        """What was measured up to now, by rank; where a rank is lost that is all there is."""
+        if self.reader is None:
+            return dict(lap.states)
+        merged = {
+            rank: self.reader.merge([lap.states[rank], state] if rank in lap.states else [state])
+            for rank, state in lap.so_far.items()
+            if state
+        }
+        return {**lap.states, **merged}
+
+    def _take_in(self, lap: _Measured) -> dict[int, State]:
+        """Add a lap to its epoch; its states by rank."""
+        states = self._all(lap)
+        for rank, state in states.items():
             self._add(self._epoch, rank, state)
         self._epoch.validation |= lap.validation
+        return states
 
     def _logs(self, measured: Mapping[int, State]) -> dict[str, float]:
         if self.reader is None:

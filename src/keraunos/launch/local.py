@@ -21,13 +21,16 @@ from typing import IO, Any, Self
 
 import pyarrow as pa
 
+from keraunos import scratch
 from keraunos.errors import DataError, JobError, WorkerError
 from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
+from keraunos.launch import interrupts
 from keraunos.launch.attempts import saved, until_whole
-from keraunos.launch.callbacks import check_callbacks
+from keraunos.launch.callback_checks import check_callbacks
 from keraunos.launch.fit import Fit
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.interrupts import Interrupts
 from keraunos.launch.training_result import TrainingResult
 from keraunos.worker.memory import after_kill
 
@@ -57,16 +60,18 @@ def fit(
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    with saved(job, checkpoints) as saving:
+    with Interrupts(), saved(job, checkpoints) as saving:
 
         def attempt() -> TrainingResult:
-            with (
-                Fit.open(
-                    job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
-                ) as opened,
-                WorkerProcesses(job, opened.connection, partitions, custom_objects, threads, max_failures) as workers,
-            ):
-                return opened.follow(workers)
+            with Fit.open(
+                job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
+            ) as opened:
+                if opened.over:
+                    return opened.finish()
+                with WorkerProcesses(
+                    job, opened.connection, partitions, custom_objects, threads, max_failures
+                ) as workers:
+                    return opened.follow(workers)
 
         return until_whole(attempt, saving)
 
@@ -90,6 +95,7 @@ class WorkerProcesses:
         self._threads = threads
         self._max_failures = max_failures
         self._stack = ExitStack()
+        self._folder = ""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._feeders: list[threading.Thread] = []
         self._logs: dict[int, IO[bytes]] = {}
@@ -97,6 +103,7 @@ class WorkerProcesses:
         self._abandoned: set[int] = set()
 
     def __enter__(self) -> Self:
+        self._folder = self._stack.enter_context(scratch.folder("workers"))
         servers = self._job.servers if isinstance(self._job.servers, int) else 0
         for member in range(self._job.workers + servers):
             self._logs[member] = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
@@ -117,7 +124,8 @@ class WorkerProcesses:
         self._stack.close()
 
     def check(self) -> None:
-        """Start a process that was lost again, or raise where that has happened too often."""
+        """Start a process that was lost again, or raise where that has happened too often, or where Ctrl-C came."""
+        interrupts.check()
         for member, process in list(self._processes.items()):
             if process.poll() in (None, 0) or self._is_given_up(member):
                 continue
@@ -141,6 +149,10 @@ class WorkerProcesses:
         """What a user may do when workers do not come."""
         return "See that this machine has the memory for that many processes, or use fewer workers."
 
+    def preparing(self, seconds: float) -> bool:
+        """Never: the rows are there before the workers are."""
+        return False
+
     def abandon(self, rank: int) -> None:
         """The training goes on without this rank; it is started again as any other, and its last end is no error."""
         self._abandoned.add(rank)
@@ -158,14 +170,16 @@ class WorkerProcesses:
                 **os.environ,
                 "KERAS_BACKEND": self._job.model.backend,
                 "OMP_NUM_THREADS": str(self._threads),
+                # A process that must be killed cannot remove its temporary files.
+                "TMPDIR": self._folder,
                 "JAX_THREEFRY_PARTITIONABLE": "0",
             },
         )
         self._processes[member] = process
         # A pipe holds little, so that feeding one worker would otherwise wait for it to import its framework.
         feeder = threading.Thread(target=self._feed, args=(process, member), daemon=True)
-        feeder.start()
         self._feeders.append(feeder)
+        feeder.start()
 
     def _feed(self, process: subprocess.Popen[bytes], member: int) -> None:
         """A worker's place and rows, or, behind the last worker, which slice to serve."""

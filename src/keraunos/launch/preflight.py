@@ -9,15 +9,19 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+
 from keraunos.errors import ClusterError, JobError
-from keraunos.exchange.security import is_loopback
+from keraunos.exchange.addresses import is_loopback
 from keraunos.job.training_job import TrainingJob
+from keraunos.learners.registry import check_installed
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +38,17 @@ JAVA_ADVICE = (
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the driver knows of the cluster that a fit will run on."""
+    """What the driver knows of the cluster that a fit will run on.
+
+    `host` is the address that its servers listen on, `None` for socket files of this user; workers connect to
+    `advertised`.
+    """
 
     slots: int
     task_cpus: int
     workers_on_host: int
-    host: str
+    host: str | None
+    advertised: str | None
     has_devices: bool
     memory_budget: int | None
 
@@ -62,6 +71,7 @@ def survey(
     context: Any, job: TrainingJob, host: str | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Cluster:
     """Read the cluster's facts and refuse a job that it can never run; `host` is where its servers are to listen."""
+    check_backend(context, job.model.backend)
     slots = _slots_in_time(context, needed_slots(job), clock)
     _check_slots(context, job, slots)
     if setting(context, "spark.speculation") == "true":
@@ -72,14 +82,38 @@ def survey(
     task_cpus = int(setting(context, "spark.task.cpus") or 1)
     executors = _executors(context)
     per_host = min(job.workers, -(-slots // max(1, executors)))
+    driver = (setting(context, "spark.driver.host"), setting(context, "spark.driver.bindAddress"))
+    bind, advertised = listening(context.master, *driver) if host is None else (_own_address(context, host),) * 2
     return Cluster(
         slots=slots,
         task_cpus=task_cpus,
         workers_on_host=per_host,
-        host=server_host(context) if host is None else _own_address(context, host),
+        host=bind,
+        advertised=advertised,
         has_devices=setting(context, "spark.task.resource.gpu.amount") is not None,
         memory_budget=_container_budget(context, per_host),
     )
+
+
+def check_running(context: Any, method: str, advice: str) -> None:
+    """Raise where Spark was stopped before `method` was called."""
+    if is_stopped(context):
+        raise ClusterError(f"`{method}` needs Spark, and this Spark session was stopped. {advice}")
+
+
+def is_stopped(context: Any) -> bool:
+    """Whether Spark was stopped, by whomever, or is gone with its JVM."""
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def check_backend(context: Any, backend: str) -> None:
+    """Raise where Python workers run this process's interpreter, and it does not have the backend's package."""
+    python = shutil.which(os.environ.get("PYSPARK_PYTHON", sys.executable))
+    if _is_local(context) and python == sys.executable:
+        check_installed(backend)
 
 
 def check_partitions(partitions: int, job: TrainingJob) -> None:
@@ -115,9 +149,23 @@ def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int
         raise ClusterError(
             f"No executor has registered with Spark within {REGISTER_SECONDS:.0f} s, so that no task can run. Expected "
             f"at least one at {context.master}. See in the cluster manager's own page whether it has workers with the "
-            "memory and the cores that spark.executor.memory and spark.executor.cores ask for, and the executors' logs."
+            "memory and the cores that spark.executor.memory and spark.executor.cores ask for, and the executors' "
+            f"logs. {_driver_place(context)}"
         )
     return slots
+
+
+def _driver_place(context: Any) -> str:
+    """Where executors look for the driver, and where it listens if that is another place."""
+    host, port = setting(context, "spark.driver.host"), setting(context, "spark.driver.port")
+    bind = setting(context, "spark.driver.bindAddress")
+    told = f"Executors that start connect to spark.driver.host={host}, port {port}"
+    if bind is None or bind == host:
+        return f"{told}; see that they can."
+    return (
+        f"{told}, where the driver listens on spark.driver.bindAddress={bind}; see that what comes to the one reaches "
+        "the other."
+    )
 
 
 def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
@@ -171,25 +219,52 @@ def total_slots(context: Any) -> int:
 
 
 def server_host(context: Any) -> str:
-    """Where the parameter server listens: loopback when all runs on this machine, else where Spark's driver does."""
-    if context.master.startswith("local"):
-        return "127.0.0.1"
-    host = setting(context, "spark.driver.bindAddress") or setting(context, "spark.driver.host")
+    """Where executors find the driver."""
+    _, advertised = listening(context.master, setting(context, "spark.driver.host"), None)
+    return advertised or "127.0.0.1"
+
+
+def listening(master: str, host: str | None, bind: str | None) -> tuple[str | None, str | None]:
+    """Where the servers listen and where workers find them, as Spark's driver does it; `None` for socket files.
+
+    In containers the two differ: a driver may listen everywhere, and be reached by another name or address.
+
+    Args:
+        master: Spark's master.
+        host: spark.driver.host.
+        bind: spark.driver.bindAddress.
+    """
+    if master.startswith("local"):
+        return None, None
     if not host:
         raise JobError("spark.driver.host is not set, so executors could not find the parameter server.")
-    return "127.0.0.1" if is_loopback(host) else str(host)
+    # Spark wants brackets around IPv6 addresses.
+    advertised, bind = host.strip("[]"), (bind or host).strip("[]")
+    try:
+        return _address_of(bind), advertised
+    except (OSError, UnicodeError) as error:
+        raise ClusterError(
+            f"The servers of a fit listen where Spark's driver does, and {bind!r} is no address of this machine "
+            f"({error}). Set spark.driver.bindAddress to one, or to 0.0.0.0 for all."
+        ) from error
+
+
+def _address_of(host: str) -> str:
+    """An address of this machine that `host` stands for, IPv4 where there is one."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    family, kind, protocol, _, target = min(found, key=lambda each: each[0] != socket.AF_INET)
+    with socket.socket(family, kind, protocol) as probe:
+        probe.bind((target[0], 0))
+    return str(target[0])
 
 
 def _own_address(context: Any, host: str) -> str:
-    """The address of this machine that `host` stands for."""
+    """The address of this machine that a front-end's `host` stands for."""
     try:
-        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
-        address = str(found[0][4][0])
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((address, 0))
+        address = _address_of(host)
     except (OSError, UnicodeError) as error:
         raise ClusterError(
-            f"`host` must be a name or an IPv4 address of the driver's machine. Received: {host!r} ({error}). Leave it "
+            f"`host` must be a name or an address of the driver's machine. Received: {host!r} ({error}). Leave it "
             f"out to listen where Spark's driver does, which is {server_host(context)}."
         ) from error
     if ipaddress.ip_address(address).is_unspecified:

@@ -21,9 +21,10 @@ class RankReport:
 
     Attributes:
         rows: the rows that it has read, in all epochs.
-        steps: the steps whose time was taken; the first round, which compiles the model, is left out.
-        seconds_per_step: of its own work, without waiting for others.
-        waiting: the share of its time in which it waited for others.
+        steps: the steps that it has taken, in all epochs.
+        seconds_per_step: of its own work, without waiting for others. The first round, which compiles the model, is
+            left out.
+        waiting: the share of its time, without the first round, in which it waited for others.
         returns: how often it was lost and came back.
     """
 
@@ -65,6 +66,9 @@ class RankTable(Sequence[RankReport]):
     def __iter__(self) -> Iterator[RankReport]:
         return iter(self._reports)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         head = ("rank", "host", "rows", "steps", "s/step", "waiting", "returns")
         lines = [
@@ -94,7 +98,7 @@ def report_of(rank: int, host: str, tally: Tally | None, rows: int, returns: int
         host=host,
         rows=rows,
         steps=tally.steps,
-        seconds_per_step=tally.busy / tally.steps if tally.steps else 0.0,
+        seconds_per_step=tally.busy / tally.timed if tally.timed else 0.0,
         waiting=tally.waited / spent if spent else 0.0,
         returns=returns,
     )
@@ -102,7 +106,7 @@ def report_of(rank: int, host: str, tally: Tally | None, rows: int, returns: int
 
 @dataclass(frozen=True)
 class Straggler:
-    """A rank that is slower than the others: seconds a step, theirs, and what it has cost so far."""
+    """A rank that is slower than the others: seconds per step, theirs, and what it has cost so far."""
 
     rank: int
     seconds: float
@@ -115,15 +119,15 @@ def stragglers(tallies: Mapping[int, Tally]) -> list[Straggler]:
     sure = {
         rank: tally
         for rank, tally in tallies.items()
-        if tally.steps >= ENOUGH_STEPS and tally.busy + tally.waited >= ENOUGH_SECONDS
+        if tally.timed >= ENOUGH_STEPS and tally.busy + tally.waited >= ENOUGH_SECONDS
     }
     if len(sure) < 2:
         return []
-    steps = {rank: tally.busy / tally.steps for rank, tally in sure.items()}
+    steps = {rank: tally.busy / tally.timed for rank, tally in sure.items()}
     # Of two, the faster one is what the other is compared with.
     median = statistics.median_low(steps.values())
     return [
-        Straggler(rank, each, median, (each - median) * sure[rank].steps)
+        Straggler(rank, each, median, (each - median) * sure[rank].timed)
         for rank, each in sorted(steps.items())
         if each > SLOW * median
     ]

@@ -78,6 +78,18 @@ class RollCall:
         if self._ask_until is not None and all(self._asked.values()):
             self._tell_stacks()
 
+    def own_silence(self) -> str:
+        """What explains the end of workers where it was the driver that was silent; nothing where it was not."""
+        silent = self._server.longest_silence
+        if silent < self._job.driver_patience:
+            return ""
+        address, patience = self._server.connection["address"], self._job.driver_patience
+        return (
+            f" Nothing was heard from the driver at {address} for {silent:.0f} s, and workers wait for {patience:g} s "
+            "(driverPatience): the driver stood still. With checkpointDir the training goes on from where it was saved "
+            "last."
+        )
+
     def table(self, rows: Callable[[int], int]) -> RankTable:
         """What each rank did; `rows` gives the rows it has read."""
         ranks = [rank for rank in sorted(self._server.state.members) if rank < FIRST_SERVER]
@@ -120,7 +132,7 @@ class RollCall:
         return (
             f"nothing was heard from it for {change.seconds:.0f} s, as long as workerPatience allows. Expected: "
             f"a sign every 2 s.{last} Look for a lost executor, a process that was killed for its memory or "
-            f"stopped, or a network that is cut, on that host and in the executor's log. {advice}"
+            f"stopped, or a network that is cut, on that host and in the executor's log. {advice}{self.own_silence()}"
         )
 
     def _name_the_slow(self, tallies: dict[int, Tally]) -> None:
@@ -129,8 +141,8 @@ class RollCall:
                 self._told_slow.add(each.rank)
                 costs = "the others have waited for it" if self._job.exchange.waits else "it has fallen behind"
                 logger.warning(
-                    "%s is slow: %.3g s a step, where the median is %.3g s; %s for about %.0f s so far. Look for other "
-                    "load, fewer cores or a slower device on that host.",
+                    "%s is slow: %.3g s per step, where the median is %.3g s; %s for about %.0f s so far. Look for "
+                    "other load, fewer cores or a slower device on that host.",
                     self._name(each.rank), each.seconds, each.median, costs, each.cost,
                 )  # fmt: skip
 

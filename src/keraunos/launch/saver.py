@@ -16,6 +16,7 @@ from typing import Any
 
 from keraunos.checkpoints.checkpoint import Checkpoint
 from keraunos.checkpoints.writer import CheckpointWriter
+from keraunos.errors import CheckpointError
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.held_states import Standing
 from keraunos.exchange.slice_state import Kept
@@ -103,9 +104,9 @@ class Saver:
             if not self._job.exchange.synchronous:
                 return 0
             rounds = max(round_ for round_, _ in self._reported.values())
-            self._announced = rounds + max(
-                _AHEAD_ROUNDS, int(max(self._rates.values(), default=0) * _AHEAD_SECONDS * self._ahead)
-            )
+            # All of it grows with every miss: a rate of nothing is that of a worker who only reports late.
+            per_try = max(_AHEAD_ROUNDS, max(self._rates.values(), default=0) * _AHEAD_SECONDS)
+            self._announced = rounds + int(per_try * self._ahead)
             return self._announced
         if self._every.unit == "rounds" and not self._job.exchange.synchronous and self._reported:
             passed = min(round_ for round_, _ in self._reported.values()) // int(self._every.count)
@@ -188,6 +189,7 @@ class Saver:
             "hooks": hooks,
             "epochs": schedule.epochs,
             "steps": schedule.steps,
+            "first_epoch": schedule.first_epoch,
         }
         arrays = {**arrays, "book": book_arrays}
         arrays |= {f"hooks-{index}": each for index, (_, each) in enumerate(known.hooks)}
@@ -208,7 +210,20 @@ class Resumed:
         self.facts = checkpoint.facts
         self._arrays = checkpoint.arrays
         schedule = job.schedule
-        self.longer = (schedule.epochs, schedule.steps) != (checkpoint.facts["epochs"], checkpoint.facts["steps"])
+        try:
+            self.longer = (schedule.epochs, schedule.steps) != (checkpoint.facts["epochs"], checkpoint.facts["steps"])
+            self._check()
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"Checkpoint {self.number} does not tell where the training stands. Expected: what a fit saves. "
+                f"Received: {type(error).__name__}: {str(error)[:200]}. Choose another checkpointDir, or remove this "
+                "one, to train from the beginning."
+            ) from error
+
+    @property
+    def first_epoch(self) -> int:
+        """The epoch that the training had begun with."""
+        return int(self.facts.get("first_epoch", 0))
 
     @property
     def decided(self) -> dict[str, Any] | None:
@@ -231,6 +246,14 @@ class Resumed:
             decided=self.decided,
         )
 
+    def _check(self) -> None:
+        """Read all that will be asked for, so that what is missing is known before anything goes on from it."""
+        self.standing()
+        self.restore_book(LapBook())
+        self.hooks()
+        if self.facts["learning_rate"] is not None:
+            float(self.facts["learning_rate"])
+
     def restore_book(self, book: LapBook) -> None:
         """Enter what was measured."""
         book.go_on_from(self.facts["book"], self._arrays["book"])
@@ -245,6 +268,8 @@ class Resumed:
 def identity_of(job: TrainingJob, home: HomeModel) -> dict[str, Any]:
     """What must be the same for a training to go on; initial weights need not be, since the saved ones replace them."""
     schedule = job.schedule.to_json()
+    # Not asked for: it follows from what callbacks have restored.
+    schedule.pop("first_epoch")
     return {
         "model": home.identity(),
         "backend": job.model.backend,

@@ -16,34 +16,44 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread, SparkContext
+from pyspark.core.rdd import PipelinedRDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, UserDefinedType
 
 from keraunos.data.arrow_types import IMAGE_FIELDS
 from keraunos.errors import ClusterError, JobError, WorkerError
+from keraunos.job.columns import Columns
 from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
-from keraunos.launch import preflight
+from keraunos.launch import interrupts, preflight
 from keraunos.launch.attempts import saved, until_whole
-from keraunos.launch.callbacks import check_callbacks
+from keraunos.launch.callback_checks import check_callbacks
 from keraunos.launch.fit import Fit
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
+from keraunos.launch.interrupts import Interrupts
 from keraunos.launch.rule_memory import RuleMemory
+from keraunos.launch.spark_status import MEMORY_ADVICE, Tasks, computes_rows, excerpt, java_memory, tasks_of
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
+from keraunos.launch.task_payload import Payload, packed
 from keraunos.launch.training_result import TrainingResult
 from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)
+
+_NO_TASKS = Tasks()
+_NO_PYTHON = re.compile(r"pyspark\.daemon's stdout|Cannot run program \"[^\"]*\"")
+
+# How long a fit that has ended waits for Spark to end its tasks.
+_CANCEL_SECONDS = 30.0
 
 _environment_lock = threading.RLock()
 
@@ -75,12 +85,15 @@ def fit(
         preflight.check_partitions(data.getNumPartitions(), job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
-    with saved(job, checkpoints, lambda path: folder_of(context, path)) as saving:
+    # Spark may have to run something for this; nothing is open yet that a Ctrl-C could leave behind.
+    rows = _one_partition_a_worker(data, job)
+    with Interrupts(), saved(job, checkpoints, lambda path: folder_of(context, path)) as saving:
 
         def attempt() -> TrainingResult:
             with Fit.open(
                 job,
                 host=cluster.host,
+                advertised=cluster.advertised,
                 custom_objects=custom_objects,
                 callbacks=callbacks,
                 hooks=hooks,
@@ -88,7 +101,9 @@ def fit(
                 memory=memory,
                 saving=saving,
             ) as opened:
-                return _launched(job, data, opened, context, cluster, custom_objects)
+                if opened.over:
+                    return opened.finish()
+                return _launched(job, rows, opened, context, cluster, custom_objects)
 
         servers = job.servers if isinstance(job.servers, int) else 0
         with ledger_of(context).hold(min(job.workers + servers, cluster.slots), cluster.slots):
@@ -97,7 +112,7 @@ def fit(
 
 def _launched(
     job: TrainingJob,
-    data: DataFrame | RDD[Any],
+    rows: DataFrame | RDD[Any],
     opened: Fit,
     context: SparkContext,
     cluster: preflight.Cluster,
@@ -106,11 +121,13 @@ def _launched(
     """Start the tasks and follow them to the end."""
     servers = job.servers if isinstance(job.servers, int) else 0
     place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
-    with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
-        # Made in here: Spark notes the workers' environment when a function is wrapped.
-        train = _training(data, job, opened.connection, place, custom_objects)
-        slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
-    with SparkJobs(context, job.workers, servers) as jobs:
+    payload = Payload(place, tuple(job.columns.names), custom_objects)
+    with ExitStack() as stack:
+        with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
+            # Made in here: Spark notes the workers' environment when a function is wrapped.
+            slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
+            train = _training(rows, opened.connection, payload, stack)
+        jobs = stack.enter_context(SparkJobs(context, job.workers, servers))
         if slices is not None:
             # Their slots first: workers that took them all would wait for servers that cannot start.
             jobs.run(slices.count)
@@ -139,14 +156,24 @@ def partitions_of(dataframe: DataFrame) -> int | None:
 
 
 def columns_of(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
-    """Only the job's columns, vectors as plain structs: what a worker reads."""
+    """Only the job's columns, as `read_columns` gives them: what a worker reads."""
+    return read_columns(dataframe, job.columns)
+
+
+def read_columns(dataframe: DataFrame, columns: Columns) -> DataFrame:
+    """Only these columns, vectors as plain structs.
+
+    They are numbered, c0, c1 and so on, in the order of their names: `mapInArrow` cannot take names with dots.
+    """
     fields = {field.name: field for field in dataframe.schema.fields}
-    return dataframe.select(*(read_column(fields[name]).alias(name) for name in job.columns.names))
+    return dataframe.select(
+        *(read_column(fields[name]).alias(f"c{number}") for number, name in enumerate(columns.names))
+    )
 
 
 def read_column(field: Any) -> Any:
     """A column as it travels to Python: vectors as plain structs, images without what no model reads."""
-    column = sf.col(_quoted(field.name))
+    column = sf.col(quoted(field.name))
     if isinstance(field.dataType, UserDefinedType):
         return sf.unwrap_udt(column)
     if isinstance(field.dataType, StructType) and set(field.dataType.names) > set(IMAGE_FIELDS):
@@ -162,6 +189,7 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
     and with `fresh` a job gets workers of its own.
     """
     context = spark if isinstance(spark, SparkContext) else spark.sparkContext
+    preflight.check_backend(context, backend)
     threads = preflight.setting(context, "spark.task.cpus") or "1"
     wanted = {
         "KERAS_BACKEND": backend,
@@ -189,8 +217,11 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
             context.pythonExec = python
 
 
-def translated(error: BaseException) -> BaseException:
-    """A Spark failure in words that help; workers that could speak have told their own error already."""
+def translated(error: BaseException, tasks: Tasks = _NO_TASKS) -> BaseException:
+    """A Spark failure in words that help; workers that could speak have told their own error already.
+
+    `tasks` is what Spark knows of the tasks of the job that failed.
+    """
     text = str(error)
     missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
     if missing:
@@ -200,10 +231,21 @@ def translated(error: BaseException) -> BaseException:
         )
     if "PYTHON_VERSION_MISMATCH" in text:
         return ClusterError(
-            f"The executors run another Python than the driver: {_excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
+            f"The executors run another Python than the driver: {excerpt(text, 'PYTHON_VERSION_MISMATCH')}. Set "
             "PYSPARK_PYTHON to the same version on both sides."
         )
-    return WorkerError(f"The Spark job failed: {_excerpt(text)}{after_kill(text)}")
+    said = excerpt(text)
+    if _NO_PYTHON.search(text):
+        return ClusterError(
+            f"The executors could not start Python: {said.rstrip('.')}. Set PYSPARK_PYTHON, or spark.pyspark.python, "
+            "to a Python that every executor has. The executors' logs have more."
+        )
+    # A lost executor's last words were of the attempt before.
+    memory = java_memory(text) or ("ExecutorLostFailure" in text and tasks.java_memory)
+    if memory:
+        return WorkerError(f"The Spark job failed because Java ran out of memory: {memory}. {MEMORY_ADVICE}")
+    known = f" {tasks}" if tasks.last_error not in said else ""
+    return WorkerError(f"The Spark job failed: {said}{after_kill(text)}{known}")
 
 
 class SparkJobs:
@@ -215,7 +257,8 @@ class SparkJobs:
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
-        self._abandoned = False
+        self._closing = threading.Event()
+        self._began = time.time()
 
     def __enter__(self) -> Self:
         return self
@@ -223,66 +266,81 @@ class SparkJobs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closing.set()
         # Workers that wait for the server end by themselves at once. What is left then is one that hangs, was left out,
         # or was started again when nobody needed it any more.
         self._join(0.5 if kind is not None else 5.0)
-        if not self.ended() and not _is_stopped(self._context):
+        deadline = time.monotonic() + _CANCEL_SECONDS
+        while not self.ended() and not preflight.is_stopped(self._context) and time.monotonic() < deadline:
+            # More than once: Spark cancels the jobs that it has, and a thread may be about to submit one.
             self._context.cancelJobsWithTag(self._tag)
-        self._join(30.0)
+            self._join(1.0)
 
     def run(self, action: Callable[[], Any]) -> None:
-        """Start a Spark job; what it gives is not looked at."""
+        """Start a Spark job; its result is ignored."""
         thread = InheritableThread(target=self._run, args=(action,), name="keraunos-spark-job", daemon=True)
-        thread.start()
+        # Noted before it runs, so that nothing runs that is not noted.
         self._threads.append(thread)
+        thread.start()
 
     def check(self) -> None:
-        """Raise what made a Spark job fail."""
+        """Raise what made a Spark job fail, or the Ctrl-C that came since the last time."""
+        interrupts.check()
         if not self._errors:
             return
-        if _is_stopped(self._context):
+        if preflight.is_stopped(self._context):
             raise ClusterError(
                 "The SparkContext was stopped while a fit ran, and its workers went with it. Expected: one that lives "
                 "until `fit` has returned. Look for a spark.stop() in another thread, or for the end of Spark's JVM in "
                 "the driver's log."
             ) from self._errors[0]
-        raise translated(self._errors[0]) from self._errors[0]
+        raise translated(self._errors[0], self._known()) from self._errors[0]
 
     def ended(self) -> bool:
         """Whether all Spark jobs are over."""
         return not any(thread.is_alive() for thread in self._threads)
 
     def advice(self) -> str:
-        """What a user may do when workers do not come."""
-        return (
-            f"Other Spark jobs may hold the slots, or executors are missing: see that {self._tasks} tasks can run at "
-            "once, or lower numWorkers."
+        """What Spark knows of the tasks, and what a user may do when workers do not come."""
+        tasks = self._known()
+        reach = (
+            "see that spark.driver.host, and the ports of serverPorts where they are given, can be reached from the "
+            "executors."
         )
+        if tasks.failed or tasks.lost_executor:
+            return f"{tasks} The executors' logs have more."
+        if tasks.running >= self._tasks:
+            return f"All {self._tasks} tasks run, so that it is the driver that workers do not reach: {reach}"
+        return (
+            f"{tasks.running} of {self._tasks} tasks run. Other Spark jobs may hold the slots, or executors are "
+            f"missing: see that {self._tasks} tasks can run at once, or lower numWorkers. Or workers do not reach the "
+            f"driver: {reach}"
+        )
+
+    def preparing(self, seconds: float) -> bool:
+        """Whether Spark computes what the workers will read, in stages before theirs, or did within these seconds."""
+        return computes_rows(self._context, self._tag, seconds)
 
     def abandon(self, rank: int) -> None:
         """The training goes on without this rank: its task, which may never get a slot, is cancelled in the end."""
         logger.info("the task of rank %d is not waited for", rank)
-        self._abandoned = True
+
+    def _known(self) -> Tasks:
+        return tasks_of(self._context, self._tag, self._began)
 
     def _join(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+            if thread.ident is not None:
+                thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def _run(self, action: Callable[[], Any]) -> None:
-        self._context.addJobTag(self._tag)
         try:
-            action()
+            self._context.addJobTag(self._tag)
+            if not self._closing.is_set():
+                action()
         except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
             self._errors.append(error)
-
-
-def _is_stopped(context: SparkContext) -> bool:
-    """Whether Spark was stopped, by whomever, or is gone with its JVM."""
-    try:
-        return context._jsc is None or bool(context._jsc.sc().isStopped())
-    except (Py4JError, OSError):
-        return True
 
 
 def _context_of(data: Any) -> SparkContext:
@@ -294,20 +352,28 @@ def _context_of(data: Any) -> SparkContext:
 
 
 def _training(
-    data: DataFrame | RDD[Any],
-    job: TrainingJob,
-    connection: Mapping[str, Any],
-    place: Mapping[str, Any],
-    custom_objects: Mapping[str, Any] | None,
-) -> Any:
-    """The Spark action, a callable, that trains every rank; the functions it needs are wrapped here."""
-    if isinstance(data, DataFrame):
-        arrow_task = functools.partial(train_partition, connection, place, custom_objects)
-        return _one_partition_a_worker(data, job).mapInArrow(arrow_task, RESULT_SCHEMA).collect
-    task = functools.partial(train_records, connection, place, custom_objects, job.columns.names)
-    parts = data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
+    rows: DataFrame | RDD[Any], connection: Mapping[str, Any], payload: Payload, stack: ExitStack
+) -> Callable[[], Any]:
+    """The Spark action that trains every rank; what it needs of Spark's lives as long as `stack`."""
+    if isinstance(rows, DataFrame):
+        content = stack.enter_context(packed(rows.sparkSession.sparkContext, payload))
+        arrow_task = functools.partial(train_partition, connection, content)
+        collect: Callable[[], Any] = rows.mapInArrow(arrow_task, RESULT_SCHEMA).collect
+        return collect
+    # What else Spark would run on a partition, in one closure with ours, may be large and goes with the payload.
+    source, before = _without_functions(rows)
+    content = stack.enter_context(packed(rows.context, replace(payload, before=before)))
+    task = functools.partial(train_records, connection, content)
     # The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
-    return parts.mapPartitions(task)._jrdd.count
+    count: Callable[[], Any] = PipelinedRDD(source, task, isFromBarrier=rows._is_barrier())._jrdd.count
+    return count
+
+
+def _without_functions(rdd: RDD[Any]) -> tuple[RDD[Any], Callable[[int, Any], Any] | None]:
+    """What an RDD is computed from, and the functions in Python that Spark would join with the next one."""
+    if isinstance(rdd, PipelinedRDD) and rdd._is_pipelinable():
+        return RDD(rdd._prev_jrdd, rdd.context, rdd._prev_jrdd_deserializer), rdd.func
+    return rdd, None
 
 
 def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
@@ -319,17 +385,14 @@ def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int)
     return context.parallelize(range(servers), servers).mapPartitions(task)._jrdd
 
 
-def _one_partition_a_worker(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
+def _one_partition_a_worker(data: DataFrame | RDD[Any], job: TrainingJob) -> DataFrame | RDD[Any]:
     """What the workers read, in as many partitions as there are workers."""
-    selected = columns_of(dataframe, job)
+    if isinstance(data, RDD):
+        return data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
+    selected = columns_of(data, job)
     return selected if partitions_of(selected) == job.workers else selected.repartition(job.workers)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """The name as Spark takes it for one column's, dots and backticks included."""
     return f"`{name.replace('`', '``')}`"
-
-
-def _excerpt(text: str, marker: str = "") -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    chosen = [line for line in lines if marker in line] if marker else lines
-    return " ".join(chosen[:6])[:1500]

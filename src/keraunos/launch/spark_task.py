@@ -1,12 +1,13 @@
 """The task that Spark runs for each worker. Runs on executors.
 
 Spark pickles a reference to one of these functions and the plain data it is given; nothing here closes over the driver.
+The connection holds the job's secrets, so what is large comes apart from it, in the payload.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark import TaskContext
 from keraunos.data.records import arrow_columns
 from keraunos.exchange import hosting
 from keraunos.exchange.client import Stopped
+from keraunos.launch.task_payload import Packed, unpacked
 from keraunos.worker import loop
 from keraunos.worker.thread_name import server_name, thread_named
 
@@ -38,27 +40,27 @@ def serve_slice(connection: Mapping[str, Any], indices: Iterator[int]) -> Iterat
 
 
 def train_partition(
-    connection: Mapping[str, Any],
-    place: Mapping[str, Any],
-    custom_objects: Mapping[str, Any] | None,
-    record_batches: Iterator[pa.RecordBatch],
+    connection: Mapping[str, Any], packed: Packed, record_batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Train one partition's rank to the end; gives one row, the rank, so that Spark has a result."""
-    seat = _seat(place)
-    loop.run(seat, connection, record_batches, custom_objects)
+    """Train one partition's rank to the end; gives one row, the rank, so that Spark has a result.
+
+    The columns come without their names.
+    """
+    payload = unpacked(packed)
+    seat, names = _seat(payload.place), list(payload.names)
+    loop.run(seat, connection, (batch.rename_columns(names) for batch in record_batches), payload.custom_objects)
     yield pa.RecordBatch.from_pydict({"rank": pa.array([seat.rank], pa.int32())})
 
 
 def train_records(
-    connection: Mapping[str, Any],
-    place: Mapping[str, Any],
-    custom_objects: Mapping[str, Any] | None,
-    names: Sequence[str],
-    records: Iterator[Any],
+    connection: Mapping[str, Any], packed: Packed, partition: int, records: Iterable[Any]
 ) -> Iterator[int]:
-    """Train the rank of one partition of an RDD to the end; `names` are the columns that a record's entries fill."""
-    seat = _seat(place)
-    loop.run(seat, connection, arrow_columns(records, names), custom_objects)
+    """Train the rank of one partition of an RDD to the end; the columns' names say which entries of a record count."""
+    payload = unpacked(packed)
+    seat = _seat(payload.place)
+    if payload.before is not None:
+        records = payload.before(partition, records)
+    loop.run(seat, connection, arrow_columns(iter(records), payload.names), payload.custom_objects)
     yield seat.rank
 
 

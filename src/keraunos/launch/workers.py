@@ -15,7 +15,10 @@ class Workers(Protocol):
         """Whether all of them are gone."""
 
     def advice(self) -> str:
-        """What a user may do when workers do not come."""
+        """What is known of workers that do not come, and what a user may do."""
+
+    def preparing(self, seconds: float) -> bool:
+        """Whether workers cannot have come yet because their rows are being computed, or were within these seconds."""
 
     def abandon(self, rank: int) -> None:
         """The training goes on without this rank: nobody waits for its end, and how it ends is no error."""

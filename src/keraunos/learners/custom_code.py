@@ -2,28 +2,30 @@
 
 Runs on the driver and on workers. Keras reads custom code back only where it is registered or handed over. A worker
 has neither seen the user's notebook nor imported their modules, so the driver looks for what a worker could not find,
-and a worker imports the modules that the archive names.
+and a worker imports the modules that the archive names. No process imports a module because an archive names it: the
+module must be trusted (see `keraunos.trust`). A driver tells its workers which ones they may import.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import io
-import json
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 
 from keraunos.errors import ModelError
+from keraunos.learners.archive_parts import config_of
+from keraunos.trust import GRAPH_LAYERS, MAIN, how_to_trust, is_trusted, trusted_operations
 
 ADVICE = "Hand it over in `customObjects`, or, if it is a class, put it into a module that the workers can import."
 
+_BUILTINS = "builtins"
+
 # Where Keras looks for its own functions, of which an archive holds only the names.
-_FUNCTION_MODULES = ("activations", "constraints", "initializers", "losses", "metrics", "optimizers", "regularizers")
+FUNCTION_MODULES = ("activations", "constraints", "initializers", "losses", "metrics", "optimizers", "regularizers")
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,11 @@ class CustomCode:
 
 def custom_code_in(archive: bytes) -> list[CustomCode]:
     """The custom classes and functions that an archive needs."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as parts:
-        config = json.loads(parts.read("config.json"))
+    return custom_code_of(config_of(archive))
+
+
+def custom_code_of(config: Any) -> list[CustomCode]:
+    """The custom classes and functions that a configuration needs, as Keras writes it into an archive."""
     return list(_walk(config, "model"))
 
 
@@ -65,19 +70,67 @@ def check_portable(archive: bytes, custom_objects: Mapping[str, Any]) -> None:
             )
 
 
-def resolved(archive: bytes, custom_objects: Mapping[str, Any]) -> dict[str, Any]:
-    """The custom objects that reading the archive takes: those handed over, and those in modules that it names."""
+def resolved(code: Iterable[CustomCode], custom_objects: Mapping[str, Any]) -> dict[str, Any]:
+    """The custom objects that reading an archive takes: those handed over, and those in trusted modules it names.
+
+    Raises:
+        ModelError: where the archive names a class or function of a module that is not trusted.
+    """
     known = dict(custom_objects)
-    for code in custom_code_in(archive):
-        given = code.found_in(custom_objects)
+    for each in code:
+        given = each.found_in(custom_objects)
         if given is not None:
-            known[code.registered_name] = given
-        elif keras.saving.get_registered_object(code.registered_name) is None and code.kind != "lambda":
-            known[code.registered_name] = _imported(code)
+            known[each.registered_name] = given
+        elif keras.saving.get_registered_object(each.registered_name) is None and each.kind != "lambda":
+            known[each.registered_name] = _imported(each)
     return known
 
 
+def needed_modules(code: Iterable[CustomCode], custom_objects: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modules that a worker must import for an archive that this process may read.
+
+    Raises:
+        ModelError: where one of them is not trusted.
+    """
+    modules = set()
+    for each in code:
+        if each.kind == "lambda" or each.found_in(custom_objects) is not None:
+            continue
+        registered = keras.saving.get_registered_object(each.registered_name)
+        if registered is None:
+            _check_trusted(each)
+        # What is registered is trusted where it is, and not where the archive says.
+        modules.add(each.module if registered is None else registered.__module__)
+    operations = trusted_operations() if GRAPH_LAYERS in modules else ()
+    return (*sorted(module for module in modules if module not in (None, MAIN)), *operations)
+
+
+def is_function_of_keras(name: str) -> bool:
+    """Whether Keras takes the name alone for a function of its own."""
+    return any(hasattr(getattr(keras, each), name) for each in FUNCTION_MODULES)
+
+
+def essence(error: BaseException) -> str:
+    """Keras's message in a sentence or two: without what it teaches, and the configuration that it repeats."""
+    message = " ".join(str(error).split()).rpartition("Exception encountered:")[2]
+    for lecture in ("Please implement", "Please ensure", "Make sure custom", "Full object config", "config={"):
+        message = message.partition(lecture)[0]
+    message = message.strip()[:300] or f"{type(error).__name__}."
+    return message if message.endswith((".", "!", "?")) else f"{message}."
+
+
+def _check_trusted(code: CustomCode) -> None:
+    if code.module is not None and not is_trusted(code.module):
+        raise ModelError(
+            f"The {code.kind} {code.name!r} of the module {code.module!r} in the {code.place} is not trusted. "
+            "Expected: code of Keras, registered or handed-over code, or a trusted module. Received: an archive that "
+            f"names {f'{code.module}.{code.name}'!r}. "
+            f"{how_to_trust(code.module)}."
+        )
+
+
 def _imported(code: CustomCode) -> Any:
+    _check_trusted(code)
     found = None
     if code.module is not None:
         with contextlib.suppress(ImportError):
@@ -86,7 +139,8 @@ def _imported(code: CustomCode) -> Any:
     registered = keras.saving.get_registered_object(code.registered_name)
     if registered is not None:
         return registered
-    if isinstance(found, type) and hasattr(found, "from_config"):
+    # A trusted module may itself have imported a class of another one, which is not trusted for that.
+    if isinstance(found, type) and hasattr(found, "from_config") and is_trusted(found.__module__):
         return found
     module = f" of the module {code.module!r}" if code.module else ""
     raise ModelError(
@@ -121,15 +175,25 @@ def _name(layer: Any) -> str:
 
 
 def _custom(config: dict[str, Any], place: str) -> CustomCode | None:
-    kind, module = config["class_name"], config.get("module")
+    kind, module, registered = config["class_name"], config.get("module"), config.get("registered_name")
     if kind == "__lambda__":
         return CustomCode("lambda", "<lambda>", "<lambda>", None, place)
-    if "config" not in config or (isinstance(module, str) and module.split(".")[0] == "keras"):
+    if "config" not in config or is_of_keras(module):
         return None
     if kind == "function":
         name = str(config["config"])
-        own = not any(hasattr(getattr(keras, each), name) for each in _FUNCTION_MODULES)
-        return CustomCode("function", name.rpartition(">")[2], name, None, place) if own else None
-    if module == "builtins" or (module is None and config.get("registered_name") is None):
+        if module in (None, _BUILTINS) and is_function_of_keras(name):
+            return None
+        # Keras writes a function's name without its module, so that one with a module is nobody's.
+        named = None if module in (None, _BUILTINS) else str(module)
+        return CustomCode("function", name.rpartition(">")[2], name, named, place)
+    if kind == "__typespec__":
+        return CustomCode("class", str(config.get("spec_name")), str(registered), str(module), place)
+    if module == _BUILTINS or (module is None and registered is None):
         return None
-    return CustomCode("class", kind, config.get("registered_name") or kind, module, place)
+    return CustomCode("class", str(kind), str(registered or kind), module, place)
+
+
+def is_of_keras(module: Any) -> bool:
+    """Whether a configuration's module is Keras's own."""
+    return isinstance(module, str) and module.split(".")[0] == "keras"

@@ -48,6 +48,12 @@ class HomeModel(ABC):
     def write(self, vector: Vector) -> None:
         """Set the parameters from one vector, which is not kept."""
 
+    def settle(self, optimizer: State | None) -> None:  # noqa: B027 - may be none
+        """Take over the state of the optimizer that has trained, and do what it does when a training is over.
+
+        `None` where it is lost: with its worker, or because training ended where something was not finite.
+        """
+
     @abstractmethod
     def to_archive(self) -> bytes:
         """The model as it is now, in the format that it came in."""

@@ -114,9 +114,13 @@ class KerasJaxLearner(KerasLearner):
         """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
         return self._named(self._programs.predict(self._trained, self._others, self._arrays(inputs)))
 
+    def read_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The metrics' state since they were last taken, training and validation alike."""
+        return [np.array(value, dtype=np.float64) for value in self._metrics]
+
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The metrics' state since the last call (training and validation alike), which is then reset."""
-        taken = [np.array(value, dtype=np.float64) for value in self._metrics]
+        """What `read_metrics` gives; the metrics are then reset."""
+        taken = self.read_metrics()
         self._metrics = self._fresh_metrics()
         return taken
 

@@ -20,9 +20,11 @@ import jax.numpy as jnp
 import keras
 
 from keraunos.errors import ModelError
+from keraunos.learners.archive_extras import description
 from keraunos.learners.captured_update import capturing
 from keraunos.learners.instance_patch import replaced
 from keraunos.learners.keras_archive import without_tensorflow
+from keraunos.learners.keras_learner import for_step
 from keraunos.learners.keras_variables import layout_of, state_variables
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, Term, has_own_loss, noting
 
@@ -84,12 +86,14 @@ class Programs:
         self._state_at = [positions[id(variable)] for variable in state_variables(model)]
         self.flatten = jit(self._joined)
         self.unflatten = jit(self._split)
-        self.step = jit(lambda state, data: _lists(model.train_step(state, data)[1]), donate_argnums=0)
+        self.step = jit(lambda state, data: _lists(model.train_step(state, for_step(data))[1]), donate_argnums=0)
         self.gradient = jit(self._contribution, donate_argnums=(1, 3))
         self.apply = jit(self._updated, donate_argnums=(0, 1, 2))
         self.predict = jit(lambda trained, others, inputs: model.predict_step((trained, others), (inputs,))[0])
         self.test = jit(
-            lambda metrics, trained, others, data: list(model.test_step((trained, others, metrics), data)[1][2]),
+            lambda metrics, trained, others, data: list(
+                model.test_step((trained, others, metrics), for_step(data))[1][2]
+            ),
             donate_argnums=0,
         )
 
@@ -151,7 +155,7 @@ class _TracedStep:
             captured = stack.enter_context(capturing(model))
             if not has_own_loss(model):
                 stack.enter_context(self._noting())
-            _, (_, others, _, metrics) = model.train_step(state, data)
+            _, (_, others, _, metrics) = model.train_step(state, for_step(data))
         count = len(model.non_trainable_variables)
         self.gradients = self._complete(captured.gradients(), state[0])
         self.others = list(others[:count])
@@ -229,7 +233,7 @@ def _description(model: Any) -> str | None:
     with without_tensorflow():
         told = _without_made_up_names(keras.saving.serialize_keras_object(model), names)
     try:
-        return json.dumps([told, model.jit_compile, keras.config.floatx()], sort_keys=True)
+        return json.dumps([told, model.jit_compile, keras.config.floatx(), description(model)], sort_keys=True)
     except (TypeError, ValueError):
         return None
 

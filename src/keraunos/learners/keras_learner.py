@@ -34,7 +34,7 @@ class KerasLearner(Learner):
 
     def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
         """Build what needs to know the batches' shapes, and give this rank its own random numbers."""
-        check_trainable(self.model)
+        check_trainable(self.model, labelled=example.targets is not None)
         build(self.model, BatchSpec.of(example))
         self.layout = layout_of(self.model)
         reseed(self.model, seed=seed, rank=rank)
@@ -166,9 +166,9 @@ class KerasLearner(Learner):
 
     def _arrays(self, arrays: Any) -> Any:
         if isinstance(arrays, dict):
-            return {name: self._array(array) for name, array in arrays.items()}
+            return {name: self._arrays(array) for name, array in arrays.items()}
         if isinstance(arrays, list):
-            return [self._array(array) for array in arrays]
+            return [self._arrays(array) for array in arrays]
         return None if arrays is None else self._array(arrays)
 
     def _array(self, array: Array) -> Array:
@@ -184,6 +184,12 @@ class KerasLearner(Learner):
             return np.array(outputs[0])
         names = getattr(self.model, "output_names", None) or [f"output_{i + 1}" for i in range(len(outputs))]
         return {name: np.array(output) for name, output in zip(names, outputs, strict=True)}
+
+
+def for_step(data: tuple[Any, Any, Any]) -> Any:
+    """A batch as `fit` hands it to `train_step` and `test_step`: the inputs alone where there are no targets."""
+    inputs, targets, weights = data
+    return data if targets is not None or weights is not None else keras.utils.pack_x_y_sample_weight(inputs)
 
 
 def denominators_of(parts: tuple[str, ...], rows: int, elements: Any) -> tuple[float | None, ...]:

@@ -6,6 +6,7 @@ The model's state lives in the Keras variables.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import tensorflow as tf
 
 from keraunos.batch import Arrays, Batch
 from keraunos.learners.captured_update import capturing
-from keraunos.learners.keras_learner import KerasLearner, denominators_of
+from keraunos.learners.keras_learner import KerasLearner, denominators_of, for_step
 from keraunos.learners.keras_variables import parameter_variables, state_variables
 from keraunos.learners.learner import Contribution
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss
@@ -71,25 +72,31 @@ class KerasTensorFlowLearner(KerasLearner):
         """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
         return self._named(self._predict(self._tensors(self._arrays(inputs))))
 
+    def read_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The metrics' state since they were last taken, training and validation alike."""
+        return [np.array(variable.value, dtype=np.float64) for variable in self.model.metrics_variables]
+
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The metrics' state since the last call (training and validation alike), which is then reset."""
-        taken = [np.array(variable.value, dtype=np.float64) for variable in self.model.metrics_variables]
+        """What `read_metrics` gives; the metrics are then reset."""
+        taken = self.read_metrics()
         self._reset()
         return taken
 
     def _prepared(self) -> None:
         model = self.model
-        self._step = self._graph(lambda data: _nothing(model.train_step(data)))
+        self._step = self._graph(lambda data: _nothing(model.train_step(for_step(data))))
         self._gradient = self._graph(self._contribution)
         self._apply = self._graph(self._update)
-        self._test = self._graph(lambda data: _nothing(model.test_step(data)))
+        self._test = self._graph(lambda data: _nothing(model.test_step(for_step(data))))
         self._reset = self._graph(lambda: _nothing(model.reset_metrics()))
 
     def _graph(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if self.model.run_eagerly:
             return function
+        # TensorFlow counts how often a piece of code is traced, and warns of code that every model of a process runs. A
+        # partial is counted by itself: a warning then is about this model.
         graph: Callable[..., Any] = tf.function(
-            function, autograph=False, reduce_retracing=True, jit_compile=self.model.jit_compile
+            functools.partial(function), autograph=False, reduce_retracing=True, jit_compile=self.model.jit_compile
         )
         return graph
 
@@ -144,7 +151,7 @@ class KerasTensorFlowLearner(KerasLearner):
 
     def _captured(self, data: Any) -> tuple[dict[str, list[Any]], LossTerms]:
         with capturing(self.model) as captured:
-            self.model.train_step(data)
+            self.model.train_step(for_step(data))
         return {ROWS: captured.gradients()}, LossTerms()
 
     def _differentiated(self, data: Any) -> tuple[dict[str, list[Any]], LossTerms]:

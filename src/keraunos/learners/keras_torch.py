@@ -16,7 +16,7 @@ import torch
 
 from keraunos.batch import Arrays, Batch
 from keraunos.learners.captured_update import capturing
-from keraunos.learners.keras_learner import KerasLearner, denominators_of
+from keraunos.learners.keras_learner import KerasLearner, denominators_of, for_step
 from keraunos.learners.keras_variables import parameter_variables, seeds_of, state_variables
 from keraunos.learners.learner import Contribution
 from keraunos.learners.loss_parts import ROWS, SUM, LossTerms, has_own_loss
@@ -60,7 +60,7 @@ class KerasTorchLearner(KerasLearner):
     def step(self, batch: Batch) -> None:
         """One step with the model's own optimizer; training metrics accumulate."""
         self._set_training(training=True)
-        self._train(self._tensors(self._data(batch)))
+        self._train(for_step(self._tensors(self._data(batch))))
 
     def gradient(self, batch: Batch) -> Contribution:
         """The gradient at the current parameters; float state and training metrics move, parameters do not."""
@@ -90,7 +90,7 @@ class KerasTorchLearner(KerasLearner):
         """Accumulate the validation metrics of a batch; nothing else changes."""
         self._set_training(training=False)
         with torch.no_grad():
-            self._test(self._tensors(self._data(batch)))
+            self._test(for_step(self._tensors(self._data(batch))))
 
     def predict(self, inputs: Arrays) -> Arrays:
         """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
@@ -99,10 +99,14 @@ class KerasTorchLearner(KerasLearner):
             outputs = self.model.predict_step((self._tensors(self._arrays(inputs)),))
         return self._named(keras.tree.map_structure(keras.ops.convert_to_numpy, outputs))
 
-    def take_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The metrics' state since the last call (training and validation alike), which is then reset."""
+    def read_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The metrics' state since they were last taken, training and validation alike."""
         variables = self.model.metrics_variables
-        taken = [np.array(keras.ops.convert_to_numpy(variable.value), dtype=np.float64) for variable in variables]
+        return [np.array(keras.ops.convert_to_numpy(variable.value), dtype=np.float64) for variable in variables]
+
+    def take_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """What `read_metrics` gives; the metrics are then reset."""
+        taken = self.read_metrics()
         self.model.reset_metrics()
         return taken
 
@@ -145,7 +149,7 @@ class KerasTorchLearner(KerasLearner):
 
     def _captured(self, data: Any) -> tuple[dict[str, list[Any]], LossTerms]:
         with capturing(self.model) as captured:
-            self.model.train_step(data)
+            self.model.train_step(for_step(data))
         return {ROWS: captured.gradients()}, LossTerms()
 
     def _differentiated(self, data: Any) -> tuple[dict[str, list[Any]], LossTerms]:

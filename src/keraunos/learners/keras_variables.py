@@ -1,8 +1,8 @@
 """Which of a Keras model's variables travel, and where the ones with a special meaning are. Runs on driver and workers.
 
 The parameters of a model are its trainable variables, then its float state (BatchNorm's moving statistics and the
-like). The weights of frozen layers are the same everywhere and need not travel; random-number states and other integers
-belong to the process that made them.
+like). Frozen weights, of whole layers or single ones, are the same everywhere and need not travel; random-number
+states and other integers belong to the process that made them.
 """
 
 from __future__ import annotations
@@ -82,11 +82,20 @@ def seeds_of(count: int, *, seed: int, rank: int) -> list[int]:
 
 def learning_rate_variable(model: Any) -> Any | None:
     """The optimizer's learning rate, or `None` where a schedule computes it."""
-    optimizer = model.optimizer
+    named = [variable for variable in innermost(model.optimizer).variables if variable.name == "learning_rate"]
+    return named[0] if named else None
+
+
+def innermost(optimizer: Any) -> Any:
+    """The optimizer that steps, where others that scale the loss are around it."""
     while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         optimizer = optimizer.inner_optimizer
-    named = [variable for variable in optimizer.variables if variable.name == "learning_rate"]
-    return named[0] if named else None
+    return optimizer
+
+
+def keeps_averages(model: Any) -> bool:
+    """Whether the optimizer keeps moving averages of the weights, which take their place when training is over."""
+    return bool(getattr(innermost(model.optimizer), "use_ema", False))
 
 
 def has_schedule(model: Any) -> bool:
@@ -99,6 +108,14 @@ def _is_float(variable: Any) -> bool:
 
 
 def _frozen(model: Any) -> set[int]:
-    """The weights of layers that are not to be trained. Which they are, Keras does not tell publicly."""
-    layers = [layer for layer in model._flatten_layers() if not layer.trainable]
-    return {id(variable) for layer in layers for variable in layer._trainable_variables}
+    """The weights that could be trained and are not to be. Which they are, Keras does not tell publicly.
+
+    A single frozen weight of a layer that is not Keras's own may still be moved by the layer's code.
+    """
+    trained = {id(variable) for variable in model.trainable_variables}
+    layers = [layer for layer in model._flatten_layers() if not layer.trainable or _is_keras_own(layer)]
+    return {id(variable) for layer in layers for variable in layer._trainable_variables} - trained
+
+
+def _is_keras_own(layer: Any) -> bool:
+    return type(layer).__module__.startswith("keras.")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.batch import Arrays, Batch
+from keraunos.batch import Arrays, Batch, Front
 from keraunos.parameters import Layout, Vector
 
 
@@ -42,9 +42,17 @@ class Contribution:
 
 
 class Learner(ABC):
-    """A model that can step, with its parameters in one flat vector described by `layout`."""
+    """A model that can step, with its parameters in one flat vector described by `layout`.
+
+    Batches are what a learner takes behind its `front`, if the model has one.
+    """
 
     layout: Layout
+    front: Front | None = None
+
+    def encoded(self, inputs: Arrays) -> Arrays:
+        """Inputs as the columns give them, as this learner takes them."""
+        return inputs if self.front is None else self.front(inputs)
 
     @abstractmethod
     def prepare(self, example: Batch, *, seed: int, rank: int) -> None:
@@ -89,8 +97,12 @@ class Learner(ABC):
         """The model's outputs in inference mode: one array, or one a name for a model with several outputs."""
 
     @abstractmethod
+    def read_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The metrics' state since they were last taken, training and validation alike."""
+
+    @abstractmethod
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The metrics' state since the last call (training and validation alike), which is then reset."""
+        """What `read_metrics` gives; the metrics are then reset."""
 
     def take_losses(self) -> npt.NDArray[np.float64]:
         """The loss of each training step since the last call, beside its rows; none where a step's is not known."""

@@ -59,9 +59,41 @@ class LossTerms:
 
 def has_own_loss(model: Any) -> bool:
     """Whether the model computes its loss or its steps in its own way, so that its terms cannot be told apart."""
-    methods = ("train_step", "compute_loss", "compute_loss_and_updates")
+    return overrides(model, ("train_step", "compute_loss", "compute_loss_and_updates"))
+
+
+def overrides(model: Any, methods: tuple[str, ...]) -> bool:
+    """Whether one of these methods of the model is not Keras's own."""
     defined = [getattr(type(model), name) for name in methods if hasattr(type(model), name)]
     return any(not method.__module__.startswith("keras.") for method in defined)
+
+
+def given_metrics(model: Any) -> list[Any]:
+    """What `compile` was given as metrics and as weighted metrics, where it was given some."""
+    # There is no public way to ask for them.
+    names = ("_user_metrics", "_user_weighted_metrics")
+    given = [getattr(metric, name, None) for metric in model.metrics for name in names]
+    return [each for each in given if each]
+
+
+def adds_loss(model: Any, inputs: Any) -> bool:
+    """Whether a built model adds a loss of its own when it is called; nothing is computed."""
+    added = bool(model.losses)
+    original = keras.layers.Layer.add_loss
+
+    def add_loss(layer: Any, loss: Any) -> None:
+        nonlocal added
+        added = True
+        original(layer, loss)
+
+    with _replacing:
+        keras.layers.Layer.add_loss = add_loss
+        try:
+            # What a model does to shapes when it is really called; there is no public way.
+            keras.src.backend.compute_output_spec(lambda given: model(given, training=True), inputs)
+        finally:
+            keras.layers.Layer.add_loss = original
+    return added
 
 
 @contextlib.contextmanager

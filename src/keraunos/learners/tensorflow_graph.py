@@ -96,11 +96,15 @@ class TensorFlowGraphLearner(Learner):
         outputs = [_joined(each, fed, rows) for each in zip(*parts, strict=True)]
         return outputs[0] if len(outputs) == 1 else dict(zip(self._archive.outputs, outputs, strict=True))
 
+    def read_metrics(self) -> list[npt.NDArray[np.float64]]:
+        """The sums of value times rows, and the rows, for the loss and each metric since they were last taken."""
+        return [self._sums.copy()]
+
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The sums of value times rows, and the rows, for the loss and each metric since the last call."""
-        taken = self._sums.copy()
+        """What `read_metrics` gives; the metrics are then reset."""
+        taken = self.read_metrics()
         self._sums[:] = 0
-        return [taken]
+        return taken
 
     def take_losses(self) -> npt.NDArray[np.float64]:
         """The loss and the rows of each training step since the last call."""

@@ -15,6 +15,7 @@ class HasAttendance(Settings):
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "workerPatience": 300.0,
+        "driverPatience": 300.0,
         "onWorkerLost": "stop",
         "stallReportAfter": 300.0,
     }
@@ -24,6 +25,12 @@ class HasAttendance(Settings):
         "For how many seconds a fit waits for a worker that gives no sign of life: one that was lost and has not been "
         "started again, that stands still, or that the network does not reach.",
         conversion.seconds("workerPatience", at_least=LEAST_PATIENCE),
+    )
+    driverPatience = param(
+        "driverPatience",
+        "For how many seconds workers wait for a driver that is there but says nothing: a suspended machine, a paused "
+        "container, a network that is cut. A driver whose process has ended is noticed within seconds.",
+        conversion.seconds("driverPatience", at_least=LEAST_PATIENCE),
     )
     onWorkerLost = param(
         "onWorkerLost",
@@ -46,6 +53,14 @@ class HasAttendance(Settings):
     def setWorkerPatience(self, value: float) -> Self:
         """Set for how many seconds a fit waits for a worker that gives no sign of life."""
         return self.setParams(workerPatience=value)
+
+    def getDriverPatience(self) -> float:
+        """For how many seconds workers wait for a driver that is there but says nothing."""
+        return float(self._get("driverPatience"))
+
+    def setDriverPatience(self, value: float) -> Self:
+        """Set for how many seconds workers wait for a driver that is there but says nothing."""
+        return self.setParams(driverPatience=value)
 
     def getOnWorkerLost(self) -> str:
         """What happens to a fit whose patience with a worker has ended."""

@@ -22,8 +22,12 @@ from keraunos.job.pixels import Pixels
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import check_servers, checked_ports
+from keraunos.learners.keras_import import import_keras
+from keraunos.trust import trusted_names
 
 Converter = Callable[[Any], Any]
+
+BALANCED = "balanced"
 
 
 def whole_number(name: str, at_least: int | None = None) -> Converter:
@@ -128,10 +132,12 @@ def column_name(name: str) -> Converter:
     return convert
 
 
-def columns(name: str) -> Converter:
-    """A column, a list of scalar columns, or a dict from model input or output name to either."""
+def columns(name: str, *, optional: bool = False) -> Converter:
+    """A column, a list of scalar columns, or a dict from model input or output name to either; perhaps `None`."""
 
     def convert(value: Any) -> Any:
+        if optional and value is None:
+            return None
         Slot.all_from(value, name)
         if isinstance(value, Mapping):
             return {str(key): _one_or_list(each) for key, each in value.items()}
@@ -164,14 +170,30 @@ def keras_model(name: str) -> Converter:
     """A Keras 3 model, kept as it is."""
 
     def convert(value: Any) -> Any:
-        import keras
+        keras = import_keras()
 
         if not isinstance(value, keras.Model):
-            raise ModelError(
-                f"`{name}` must be a Keras 3 model (keras.Model). Received: {type(value)!r}. A model built with "
-                "tf.keras of TensorFlow 2.15 or older, or with tf_keras, has to be rebuilt with keras."
-            )
+            received, advice = _instead_of_a_model(value)
+            raise ModelError(f"`{name}` must be a Keras 3 model (keras.Model). Received: {received}. {advice}")
         return value
+
+    return convert
+
+
+def initial_model(name: str) -> Converter:
+    """A fitted model, kept as it is, or a path."""
+
+    def convert(value: Any) -> Any:
+        from keraunos.ml.model import FittedModel
+
+        if isinstance(value, FittedModel):
+            return value
+        if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+            raise JobError(
+                f"`{name}` must be a fitted Keras model or the path of a saved one. Received: {type(value)!r}. Hand a "
+                "Keras model over in `model`; of a fitted pipeline take the stage, as in pipeline.stages[-1]."
+            )
+        return os.fspath(value)
 
     return convert
 
@@ -251,19 +273,37 @@ def port_range(name: str) -> Converter:
 
 
 def class_weights(name: str) -> Converter:
-    """A dict from class to the factor on its rows; pairs, as JSON keeps them, do as well."""
+    """A dict from class to the factor on its rows, or 'balanced'; pairs, as JSON keeps them, do as well."""
 
-    def convert(value: Any) -> dict[int, float]:
+    def convert(value: Any) -> dict[int, float] | str:
+        if isinstance(value, str) and value == BALANCED:
+            return value
         try:
             weights = {int(label): float(weight) for label, weight in dict(value).items()}
         except (TypeError, ValueError):
             weights = {}
         if not weights or any(not weight >= 0 for weight in weights.values()):
             raise JobError(
-                f"`{name}` must be a dict from class number to a factor of at least 0, such as {{0: 1.0, 1: 4.0}}. "
-                f"Received: {value!r}."
+                f"`{name}` must be a dict from class number to a factor of at least 0, such as {{0: 1.0, 1: 4.0}}, "
+                f"or {BALANCED!r}. Received: {value!r}."
             )
         return weights
+
+    return convert
+
+
+def thresholds(name: str) -> Converter:
+    """One number for each class, none below 0 and at most one of them 0."""
+
+    def convert(value: Any) -> list[float]:
+        given = list(value) if isinstance(value, list | tuple | np.ndarray) else []
+        right = bool(given) and all(_is_number(each) and each >= 0 for each in given)
+        if not right or sum(each == 0 for each in given) > 1:
+            raise JobError(
+                f"`{name}` must be a list with a number for each class, none below 0 and at most one of them 0. "
+                f"Received: {value!r}."
+            )
+        return [float(each) for each in given]
 
     return convert
 
@@ -282,11 +322,33 @@ def custom_objects(name: str) -> Converter:
     return convert
 
 
+def trusted_modules(name: str) -> Converter:
+    """Names of modules, in a list or with commas between them."""
+
+    def convert(value: Any) -> list[str]:
+        return list(trusted_names(value, name))
+
+    return convert
+
+
+def data_frame(name: str) -> Converter:
+    """A DataFrame of Spark's, kept as it is."""
+
+    def convert(value: Any) -> Any:
+        from pyspark.sql import DataFrame
+
+        if not isinstance(value, DataFrame):
+            raise JobError(f"`{name}` must be a Spark DataFrame. Received: {type(value)!r}.")
+        return value
+
+    return convert
+
+
 def callback_list(name: str) -> Converter:
     """A list of Keras callbacks, the objects themselves kept."""
 
     def convert(value: Any) -> list[Any]:
-        import keras
+        keras = import_keras()
 
         items = list(value) if isinstance(value, list | tuple) else [value]
         if not all(isinstance(each, keras.callbacks.Callback) for each in items):
@@ -294,6 +356,22 @@ def callback_list(name: str) -> Converter:
         return items
 
     return convert
+
+
+def _instead_of_a_model(value: Any) -> tuple[str, str]:
+    """What was given where a Keras model belongs, and what to do about it."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        return f"the path {path!r}", f"Load it first: keras.saving.load_model({path!r})."
+    homes = {kind.__module__.partition(".")[0] for kind in (value if isinstance(value, type) else type(value)).__mro__}
+    if "torch" in homes:
+        return repr(type(value)), (
+            "Modules of PyTorch cannot be trained as they are. Set KERAS_BACKEND=torch, wrap the module with "
+            "keras.layers.TorchModuleWrapper in a Keras model, and compile that."
+        )
+    return repr(type(value)), (
+        "A model built with tf.keras of TensorFlow 2.15 or older, or with tf_keras, has to be rebuilt with keras."
+    )
 
 
 def _one_or_list(value: Any) -> Any:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
+import numpy as np
+
+from keraunos.batch import Arrays
 from keraunos.ml.fitter import Fitter
-from keraunos.ml.model import FittedModel, Trained, distinct
+from keraunos.ml.keras_fitted import KerasFitted
+from keraunos.ml.model import Trained, distinct
 from keraunos.ml.params import HasPredictionCols
-from keraunos.ml.rendering import ArrayColumns, output_names
+from keraunos.ml.rendering import ArrayColumns, output_names, served_dtype
 from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingOptions
 
@@ -19,8 +23,18 @@ class EstimatorOptions(TrainingOptions, total=False):
     predictionCol: str | Mapping[str, str]
 
 
-class KerasModel(FittedModel, HasPredictionCols):
+class KerasModel(KerasFitted, HasPredictionCols):
     """A trained model that adds one column for each output, with the output's own dimensions."""
+
+    def predict(self, row: Any) -> Arrays:
+        """The output for one row, on the driver: an array, or a dict of arrays by output where there are several.
+
+        A row is a spark.ml vector, a list or an array; for a model with several inputs a dict of these by input name.
+        """
+        outputs, ports = self._outputs(row), self._trained.signature.outputs
+        if not isinstance(outputs, dict):
+            return np.asarray(outputs[0].astype(served_dtype(ports[0].dtype)))
+        return {port.name: np.asarray(outputs[port.name][0].astype(served_dtype(port.dtype))) for port in ports}
 
     def _rendering(self) -> ArrayColumns:
         ports = self._trained.signature.outputs

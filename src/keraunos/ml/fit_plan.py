@@ -12,6 +12,7 @@ from typing import Any
 
 from keraunos.job.saving import Checkpoints
 from keraunos.job.training_job import TrainingJob
+from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.training_result import TrainingResult
 
 
@@ -20,7 +21,8 @@ class FitPlan:
     """A job, the rows it reads, and what makes a fitted model of its result.
 
     `callbacks` are live objects of the driver, so that a plan with some runs on Spark only. `checkpoints` are for one
-    training, so that a search, which is many, refuses them.
+    training, so that a search, which is many, refuses them. `memory` carries what a server's rule remembers into the
+    fit and out of it.
     """
 
     job: TrainingJob
@@ -29,3 +31,4 @@ class FitPlan:
     custom_objects: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
     checkpoints: Checkpoints | None = None
+    memory: RuleMemory | None = None

@@ -12,10 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from keraunos.batch import fits
-from keraunos.errors import ColumnError, DataError, ModelError
+from keraunos.errors import ColumnError, DataError, JobError, ModelError
 from keraunos.job.columns import Slot
 from keraunos.job.pixels import Pixels
-from keraunos.ml import losses
+from keraunos.ml import losses, strings
+from keraunos.ml.building import build_sequential, unbuilt_copy
+from keraunos.ml.padding import with_length
+from keraunos.ml.random_start import drawn_from
 from keraunos.ml.schema import SlotSpec
 from keraunos.ml.signature import Port, Shape, Signature
 
@@ -23,32 +26,45 @@ FirstRow = Callable[[], Mapping[str, Any] | None]
 
 
 def built(
-    model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], first_row: FirstRow
+    model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], first_row: FirstRow, *, seed: int, backend: str
 ) -> tuple[Any, Signature]:
-    """The model, or a built copy of it, and its signature."""
+    """The model, or a built copy of it whose weights are drawn from `seed`, and its signature.
+
+    `backend` is the framework that is going to train it.
+    """
     if model.built and hasattr(model, "inputs"):
         return model, Signature.of(model)
     import keras
 
+    strings.check_taken(model, slots, specs)
     shapes = _complete_shapes(slots, specs, first_row)
-    tensors = [
-        keras.KerasTensor((None, *shape), dtype=_tensor_dtype(spec.dtype))
-        for shape, spec in zip(shapes, specs, strict=True)
-    ]
-    examples: Any = tensors[0]
-    if slots[0].name is not None:
-        examples = {str(slot.name): tensor for slot, tensor in zip(slots, tensors, strict=True)}
-    if not model.built:
-        model = _unbuilt_copy(model)
-        if isinstance(model, keras.Sequential):
-            model.build((None, *shapes[0]))
-            return model, Signature.of(model)
+    examples = _examples(slots, specs, shapes)
+    if model.built:
+        return model, Signature.of(model, examples)
+    if isinstance(model, keras.Sequential):
+        dtype = "float32" if slots[0].kind == "image" else specs[0].dtype
+        model = build_sequential(model, shapes[0], dtype, seed=seed, backend=backend)
+        return model, Signature.of(model)
+    with drawn_from(seed):
+        model = unbuilt_copy(model)
         model(examples)
     return model, Signature.of(model, examples)
 
 
-def checked_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature) -> tuple[Slot, ...]:
-    """The feature slots with the shapes that the model takes.
+def example_rows(
+    slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature, first_row: FirstRow
+) -> list[tuple[Shape, str]]:
+    """The shape and the type of a row of each input: the model's own, or else what the columns are."""
+    if signature.inputs:
+        return [(port.shape, port.dtype) for port in signature.inputs]
+    shapes = _complete_shapes(slots, specs, first_row)
+    return [(shape, _tensor_dtype(spec.dtype)) for shape, spec in zip(shapes, specs, strict=True)]
+
+
+def checked_inputs(
+    slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature, *, backend: str, floatx: str
+) -> tuple[Slot, ...]:
+    """The feature slots with the shapes that the model takes, and what its numbers are held against.
 
     Refuses names that the model does not have, inputs without a column, and shapes that cannot match.
     """
@@ -56,6 +72,7 @@ def checked_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signatu
         return slots
     ports = _matched(slots, signature.inputs, "featuresCol", "input")
     for slot, spec, port in zip(slots, specs, ports, strict=True):
+        strings.check_kind(slot, spec, port)
         found = _flat(spec.shape) if slot.kind == "image" and len(port.shape) == 1 else spec.shape
         if not fits(found, port.shape):
             raise ColumnError(
@@ -63,8 +80,11 @@ def checked_inputs(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signatu
                 f"{_told(port.shape)}. Received: {_columns_told(slot)} with rows of shape {_told(spec.shape)}. "
                 f"{_shape_advice(slot, spec.shape, port.shape)}"
             )
+    # JAX has no wider whole numbers unless it computes in float64, and cuts them off without a word.
+    narrowed = {"int64": "int32", "uint64": "uint32"} if backend == "jax" and floatx != "float64" else {}
     return tuple(
-        replace(slot, shape=port.shape, pixels=_pixels_for(slot, port)) for slot, port in zip(slots, ports, strict=True)
+        replace(slot, shape=port.shape, pixels=_pixels_for(slot, port), **_numbers_of(slot, port, narrowed))
+        for slot, port in zip(slots, ports, strict=True)
     )
 
 
@@ -72,7 +92,12 @@ def checked_labels(
     model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature
 ) -> tuple[Slot, ...]:
     """The label slots with their numbers of classes; refuses what the outputs or the loss cannot be compared with."""
-    ports = _matched(slots, signature.outputs, "labelCol", "output")
+    if not slots:
+        return ()
+    needed = losses.labelled_outputs(model, [port.name for port in signature.outputs])
+    if slots[0].name is None and len(signature.outputs) > 1 and len(needed) == 1:
+        slots = (replace(slots[0], name=needed[0]),)
+    ports = _matched(slots, signature.outputs, "labelCol", "output", needed)
     checked = []
     for slot, spec, port in zip(slots, specs, ports, strict=True):
         loss = losses.loss_for(model, port.name, signature.outputs.index(port))
@@ -83,6 +108,52 @@ def checked_labels(
             _check_same_shape(slot, spec, port, name)
         checked.append(slot if slot.one_hot else replace(slot, classes=_classes(loss, name, spec, port)))
     return tuple(checked)
+
+
+def check_unlabelled(model: Any, examples: Callable[[], Any]) -> None:
+    """Refuse a built model for which, without labels, there would be nothing to minimise.
+
+    `examples` gives symbolic inputs for a model that does not know its own.
+    """
+    from keraunos.learners.loss_parts import adds_loss, has_own_loss
+    from keraunos.learners.model_parts import graph_of
+
+    if has_own_loss(model):
+        return
+    graph = graph_of(model)
+    if not adds_loss(model, examples() if graph is None else graph._inputs_struct):
+        raise ModelError(
+            f"The model {model.name!r} has no loss that it could learn by without labels. Expected, where "
+            "labelCol=None: layers that call `add_loss`, or a `train_step` or `compute_loss` of its own. Received: a "
+            "model with neither. Give the labels in `labelCol` and compile it with a loss."
+        )
+
+
+def check_weights(label: Any, weight: str | None) -> None:
+    """Refuse weights for a model without labels, to which Keras hands none."""
+    if label is None and weight is not None:
+        raise JobError(
+            "`weightCol` weighs rows in a loss that compares with labels. Expected none where labelCol=None. Received: "
+            f"{weight!r}. Leave it out, or give the model another input for the weights."
+        )
+
+
+def examples_of(slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], first_row: FirstRow) -> Any:
+    """Symbolic inputs of a model that is not told its shapes, as the columns will fill them."""
+    return _examples(slots, specs, _complete_shapes(slots, specs, first_row))
+
+
+def _examples(slots: Sequence[Slot], specs: Sequence[SlotSpec], shapes: Sequence[Shape]) -> Any:
+    """Symbolic inputs as the columns will fill them."""
+    import keras
+
+    tensors = [
+        keras.KerasTensor((None, *shape), dtype=_tensor_dtype(spec.dtype))
+        for shape, spec in zip(shapes, specs, strict=True)
+    ]
+    if slots[0].name is None:
+        return tensors[0]
+    return {str(slot.name): tensor for slot, tensor in zip(slots, tensors, strict=True)}
 
 
 def _classes(loss: Any, name: str, spec: SlotSpec, port: Port) -> int | None:
@@ -116,8 +187,10 @@ def _check_same_shape(slot: Slot, spec: SlotSpec, port: Port, loss: str) -> None
     )
 
 
-def _matched(slots: tuple[Slot, ...], ports: tuple[Port, ...], parameter: str, kind: str) -> list[Port]:
-    """The port of each slot."""
+def _matched(
+    slots: tuple[Slot, ...], ports: tuple[Port, ...], parameter: str, kind: str, needed: Sequence[str] | None = None
+) -> list[Port]:
+    """The port of each slot; those that are `needed`, or all, must have one."""
     names = [port.name for port in ports]
     if slots[0].name is None:
         if len(ports) == 1:
@@ -135,30 +208,15 @@ def _matched(slots: tuple[Slot, ...], ports: tuple[Port, ...], parameter: str, k
                 f"`{parameter}` names an {kind} that the model does not have. Expected some of "
                 f"{', '.join(map(repr, names))}. Received: {name!r}.{hint}"
             )
-    missing = [name for name in names if name not in given]
+    expected = names if needed is None else needed
+    missing = [name for name in expected if name not in given]
     if missing:
+        which = "" if len(expected) == len(names) else " that has a loss or metrics"
         raise ColumnError(
-            f"`{parameter}` must name every {kind} of the model. Expected {', '.join(map(repr, names))}. "
+            f"`{parameter}` must name every {kind} of the model{which}. Expected {', '.join(map(repr, expected))}. "
             f"Received: {', '.join(map(repr, given))}, without {', '.join(map(repr, missing))}."
         )
     return [ports[names.index(name)] for name in given]
-
-
-def _unbuilt_copy(model: Any) -> Any:
-    import keras
-
-    from keraunos.learners.keras_archive import without_tensorflow
-
-    try:
-        with without_tensorflow():
-            told = keras.saving.serialize_keras_object(model)
-        return keras.saving.deserialize_keras_object(told)
-    except Exception as error:
-        raise ModelError(
-            f"The model {model.name!r} has no shapes yet, and a copy of it to build could not be made: {error} "
-            "Expected every layer to have `get_config`. Build the model first, for instance with an Input layer, or "
-            "give custom classes in `customObjects`."
-        ) from error
 
 
 def _complete_shapes(slots: Sequence[Slot], specs: Sequence[SlotSpec], first_row: FirstRow) -> list[tuple[int, ...]]:
@@ -171,7 +229,7 @@ def _complete_shapes(slots: Sequence[Slot], specs: Sequence[SlotSpec], first_row
             spec.shape if spec.complete else _shape_of(row[slot.columns[0]], slot)
             for slot, spec in zip(slots, specs, strict=True)
         ]
-    return [tuple(int(length or 0) for length in shape) for shape in shapes]
+    return with_length(slots, [tuple(int(length or 0) for length in shape) for shape in shapes])
 
 
 def _shape_of(value: Any, slot: Slot) -> Shape:
@@ -193,6 +251,13 @@ def _tensor_dtype(dtype: str) -> str:
     import keras
 
     return str(keras.config.floatx()) if dtype == "float64" else dtype
+
+
+def _numbers_of(slot: Slot, port: Port, narrowed: Mapping[str, str]) -> dict[str, Any]:
+    """What the numbers of an input are held against."""
+    if slot.kind != "number" or not (port.ids or "int" in port.dtype):
+        return {}
+    return {"dtype": narrowed.get(port.dtype, port.dtype), "ids": port.ids}
 
 
 def _columns_told(slot: Slot) -> str:

@@ -1,7 +1,8 @@
 """Rows in, predictions out. Runs on workers, inside the Arrow function that `transform` puts into a query.
 
 The model is loaded once in a Python worker and kept for the next tasks. Rows are regrouped across Arrow batches so
-that the model is compiled for one shape only. A row with a null gets a null prediction.
+that the model is compiled for one shape only. A row with a null gets a null prediction, and so does one with NaN or an
+infinite value unless the model was fitted with such.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 from keraunos.batch import Arrays, fits
 from keraunos.data.arrow_batches import ArrowReader
+from keraunos.data.id_range import check_ids
 from keraunos.data.image_rows import as_inputs
 from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
+from keraunos.data.sparse_rows import Positions
 from keraunos.errors import DataError
 from keraunos.job.columns import Slot
 from keraunos.job.training_job import GRAPH, ModelSource
@@ -33,7 +36,8 @@ class Serving:
     """What a worker must know besides the model's archive; `key` names the model in the worker's cache.
 
     `format` is that of the archive. Keras models are compiled for one number of rows, to which the last ones are
-    padded; graphs take any.
+    padded; graphs take any. With `allow_nan` the model also sees rows with values that are not finite. `trusted` are
+    the modules that the archive may name.
     """
 
     key: str
@@ -45,6 +49,8 @@ class Serving:
     batch_rows: int
     rendering: Rendering
     format: str = "keras"
+    allow_nan: bool = True
+    trusted: tuple[str, ...] = ()
 
 
 def predictions(
@@ -60,23 +66,25 @@ def predictions(
     """
     # A fit may have left this process on one core, which another task's worker may have been left on too.
     resources.unpin()
-    reader = ArrowReader(serving.slots, floatx=serving.floatx)
+    reader = ArrowReader(serving.slots, floatx=serving.floatx, allow_nan=serving.allow_nan)
     gaps = _Gaps()
 
     def complete_rows() -> Iterator[Arrays]:
         for columns in batches:
+            first_row = reader.rows
             inputs, incomplete = reader.serve(dict(zip(serving.columns, columns, strict=True)))
             gaps.expect(incomplete)
             if arrays_rows(inputs):
-                _check_shapes(serving, inputs)
+                _check_rows(serving, inputs, first_row, np.flatnonzero(~incomplete))
                 yield inputs
 
     empty = None
     for inputs in regroup(complete_rows(), serving.batch_rows):
         learner = _learner(serving, archive, custom_objects)
         rows = arrays_rows(inputs)
-        given = inputs if serving.format == GRAPH else padded(inputs, serving.batch_rows)
-        outputs = learner.predict(as_inputs(serving.slots, given, serving.floatx))
+        encoded = learner.encoded(as_inputs(serving.slots, inputs, serving.floatx))
+        given = encoded if serving.format == GRAPH else padded(encoded, serving.batch_rows)
+        outputs = learner.predict(given)
         rendered = _struct(serving.rendering.arrays(first_rows(outputs, rows)))
         empty = rendered.slice(0, 0)
         yield gaps.fill(rendered)
@@ -87,7 +95,7 @@ def predictions(
 
 def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]) -> Learner:
     def source() -> ModelSource:
-        return ModelSource(archive(), serving.backend, serving.floatx, serving.format)
+        return ModelSource(archive(), serving.backend, serving.floatx, serving.format, serving.trusted)
 
     return served_model(serving.key, source, custom_objects)
 
@@ -117,11 +125,14 @@ class _Gaps:
         return len(self._incomplete)
 
 
-def _check_shapes(serving: Serving, inputs: Arrays) -> None:
+def _check_rows(serving: Serving, inputs: Arrays, first_row: int, kept: Positions) -> None:
     for slot in serving.slots:
         port = _port_of(slot, serving.inputs)
         array = inputs[slot.name] if isinstance(inputs, dict) and slot.name is not None else inputs
-        if port is None or isinstance(array, dict):
+        if isinstance(array, dict):
+            continue
+        check_ids(slot, array, first_row, kept)
+        if port is None:
             continue
         if not fits(array.shape[1:], port.shape):
             raise DataError(

@@ -16,12 +16,21 @@ from pyspark.ml.util import MLReadable, MLWritable
 from keraunos.errors import ColumnError
 from keraunos.job.columns import Slot
 from keraunos.launch.rank_table import RankTable
+from keraunos.learners import tensorflow_layers
+from keraunos.learners.archive_optimizer import without_optimizer
+from keraunos.learners.keras_import import import_keras
+from keraunos.ml.continuation import RuleState
+from keraunos.ml.continuation_params import HasSaveOptimizer
+from keraunos.ml.datasets import check_dataset
+from keraunos.ml.description import described
 from keraunos.ml.fitting import checked_inputs
 from keraunos.ml.inference import Serving
-from keraunos.ml.params import HasServing
+from keraunos.ml.padding import served_slots
+from keraunos.ml.params import HasAllowNaN, HasPadding, HasServing
 from keraunos.ml.persistence import (
     HISTORY_FILE,
     MODEL_FILE,
+    RULE_FILE,
     KerasReader,
     KerasWriter,
     Parts,
@@ -39,7 +48,11 @@ _IMAGES_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model as plain data: its archive, what it takes and gives, how it was trained."""
+    """A trained model as plain data: its archive, what it takes and gives, how it was trained.
+
+    `lengths` has the length that arrays were padded to, by input. `trusted` are the modules that the archive may name:
+    those of the live model that was trained, or those that were allowed when the model was loaded. They are not saved.
+    """
 
     archive: bytes
     history: History
@@ -48,6 +61,9 @@ class Trained:
     floatx: str
     head: Mapping[str, Any] | None = None
     ranks: RankTable = field(default_factory=RankTable)
+    rule: RuleState | None = None
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    trusted: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -57,10 +73,12 @@ class Trained:
             "backend": self.backend,
             "floatx": self.floatx,
             "head": None if self.head is None else dict(self.head),
+            "rule": None if self.rule is None else self.rule.rule.to_json(),
+            "lengths": dict(self.lengths),
         }
 
 
-class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """A trained Keras model as a spark.ml Transformer."""
 
     def __init__(self, trained: Trained) -> None:
@@ -73,11 +91,14 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
     @property
     def model(self) -> Any:
         """The trained Keras model itself, on the driver; loaded when it is first asked for."""
+        import_keras()
         from keraunos.learners.keras_archive import from_archive
 
         with self._lock:
             if "model" not in self._live:
-                self._live["model"] = from_archive(self._trained.archive, self.getCustomObjects())
+                self._live["model"] = from_archive(
+                    self._trained.archive, self.getCustomObjects(), self._trained.trusted
+                )
             return self._live["model"]
 
     @property
@@ -89,6 +110,11 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
     def ranks(self) -> RankTable:
         """What each worker did in the fit that this model comes from; empty where it was loaded."""
         return self._trained.ranks
+
+    def __repr__(self) -> str:
+        told = self._trained
+        kind = type(self).__name__
+        return described(kind, self.uid, told.archive, told.backend, told.signature, told.history)
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
         """A copy with other Params; the trained model itself is shared, since it never changes."""
@@ -109,25 +135,43 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
     def _rendering(self) -> Rendering:
         """How the model's outputs become columns."""
 
-    def _transform(self, dataset: Any) -> Any:
+    def _feature_slots(self, dataset: Any) -> tuple[Slot, ...]:
+        """What feeds the model's inputs from a DataFrame."""
         slots, specs = find_slots(
             dataset.schema,
             self.getFeaturesCol(),
             "featuresCol",
             case_sensitive=is_case_sensitive(dataset.sparkSession),
             pixels=self.getPixels(),
+            strings=True,
         )
-        slots = checked_inputs(slots, specs, self._trained.signature)
+        if tensorflow_layers.in_archive(self._trained.archive):
+            tensorflow_layers.check_installed("The model")
+        floatx, ports = self._trained.floatx, self._trained.signature.inputs
+        slots = checked_inputs(slots, specs, self._trained.signature, backend=self._backend(), floatx=floatx)
+        if self.getPad():
+            return served_slots(slots, specs, ports, self.getMaxLength(), self._trained.lengths)
+        return slots
+
+    def _backend(self) -> str:
+        return self.getBackend() or self._trained.backend
+
+    def _transform(self, dataset: Any) -> Any:
+        check_dataset(dataset, "transform")
+        slots = self._feature_slots(dataset)
         custom_objects = self.getCustomObjects()
+        self._check_code(custom_objects)
         serving = Serving(
             key=self._key_for(custom_objects),
-            backend=self.getBackend() or self._trained.backend,
+            backend=self._backend(),
             floatx=self._trained.floatx,
             slots=slots,
             columns=tuple(dict.fromkeys(column for slot in slots for column in slot.columns)),
             inputs=self._trained.signature.inputs,
             batch_rows=self._batch_rows(slots),
             rendering=self._rendering(),
+            allow_nan=self.getAllowNaN(),
+            trusted=self._trained.trusted,
         )
         return with_predictions(dataset, serving, self._broadcast(dataset.sparkSession), custom_objects)
 
@@ -135,6 +179,12 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
         # A row of pixels is worth many of most other rows: a thousand of them are gigabytes in a network's layers.
         few = any(slot.kind == "image" for slot in slots) and not self.isSet(self.inferenceBatchSize)
         return _IMAGES_AT_ONCE if few else self.getInferenceBatchSize()
+
+    def _check_code(self, custom_objects: Mapping[str, Any]) -> None:
+        """Refuse custom code that no worker could find, before rows are read."""
+        from keraunos.learners.custom_code import check_portable
+
+        check_portable(self._trained.archive, custom_objects)
 
     def _key_for(self, custom_objects: Mapping[str, Any]) -> str:
         """The model's name in the workers' caches; other custom code makes another model of the same archive."""
@@ -152,15 +202,23 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
         with self._lock:
             if self._live.get("context") is not context:
                 self._live["context"] = context
-                self._live["broadcast"] = context.broadcast(self._trained.archive)
+                self._live["broadcast"] = context.broadcast(without_optimizer(self._trained.archive))
             return self._live["broadcast"]
 
     def _to_parts(self) -> Parts:
-        files = {MODEL_FILE: self._trained.archive, HISTORY_FILE: history_to_bytes(self._trained.history)}
+        trained, keeps = self._trained, self.getSaveOptimizer()
+        archive = trained.archive if keeps else without_optimizer(trained.archive)
+        files = {MODEL_FILE: archive, HISTORY_FILE: history_to_bytes(trained.history)}
+        if trained.rule is not None and keeps:
+            files[RULE_FILE] = trained.rule.to_bytes()
         return Parts(files, self._trained.facts)
 
     @classmethod
-    def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as estimators do
+    def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
+        import_keras()
+        from keraunos.learners.keras_archive import check_archive
+
+        trusted = check_archive(parts.files[MODEL_FILE], custom_objects)
         return cls(
             Trained(
                 archive=parts.files[MODEL_FILE],
@@ -169,8 +227,16 @@ class FittedModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[mi
                 backend=parts.facts["backend"],
                 floatx=parts.facts["floatx"],
                 head=parts.facts["head"],
+                rule=_rule_in(parts),
+                lengths=parts.facts.get("lengths", {}),
+                trusted=trusted,
             )
         )
+
+
+def _rule_in(parts: Parts) -> RuleState | None:
+    content = parts.files.get(RULE_FILE)
+    return None if content is None else RuleState.from_bytes(parts.facts["rule"], content)
 
 
 def distinct(names: list[str]) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pyspark.ml.param import Param, Params
 
+from keraunos.backends import BACKENDS
 from keraunos.job.columns import ColumnsArgument
-from keraunos.job.training_job import BACKENDS
 from keraunos.ml import conversion
 
 Columns = ColumnsArgument
@@ -24,6 +24,8 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
     """Keyword-only Params: what the constructor and `setParams` of every estimator and model do."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    # Params of which `None` is a value as any other.
+    _TAKES_NONE: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -34,13 +36,9 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
         self._setDefault(**self._all_defaults())
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
-        for name in params:
-            if not self.hasParam(name):
-                close = difflib.get_close_matches(name, [param.name for param in self.params], n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"{type(self).__name__} has no Param {name!r}.{hint} See explainParams().")
-        self._set(**{name: value for name, value in params.items() if value is not None})
+        """Set any of the Params by name; `None` leaves one as it is, but for `labelCol`."""
+        self._check_params(params)
+        self._set(**{name: value for name, value in params.items() if value is not None or name in self._TAKES_NONE})
         return self
 
     def hasParam(self, paramName: str) -> bool:
@@ -48,9 +46,23 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
         # Asked of the class: the `model` of a fitted model is a property that would be loaded by looking at it.
         return isinstance(getattr(type(self), paramName, None), Param)
 
+    @classmethod
+    def _check_params(cls, names: Iterable[str]) -> None:
+        """Raise where one of them is the name of no Param."""
+        known = cls._param_names()
+        for name in names:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"{cls.__name__} has no Param {name!r}.{hint} See explainParams().")
+
     def _get(self, name: str) -> Any:
         param = self.getParam(name)
         return self.getOrDefault(param) if self.isDefined(param) else None
+
+    @classmethod
+    def _param_names(cls) -> list[str]:
+        return [name for name in dir(cls) if isinstance(getattr(cls, name, None), Param)]
 
     @classmethod
     def _all_defaults(cls) -> dict[str, Any]:
@@ -66,7 +78,7 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
         if [each.kind for each in written] != [inspect.Parameter.VAR_KEYWORD]:
             return inspect.Signature(written)
         defaults = cls._all_defaults()
-        names = [name for name in dir(cls) if isinstance(getattr(cls, name, None), Param)]
+        names = cls._param_names()
         return inspect.Signature(
             [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name)) for name in names]
         )
@@ -184,6 +196,84 @@ class HasRawPredictionCol(Settings):
         return self.setParams(rawPredictionCol=value)
 
 
+class HasAllowNaN(Settings):
+    """Whether values that are not finite are for the model to handle."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"allowNaN": False}
+
+    allowNaN = param(
+        "allowNaN",
+        "Whether columns may hold NaN and infinite values, for models that handle them. Otherwise they end the fit "
+        "with an error, and `transform` gives rows that have one in their features a null prediction. A value that is "
+        "infinite in the model's float type, as 1e300 in float32, counts as infinite.",
+        conversion.boolean("allowNaN"),
+    )
+
+    def getAllowNaN(self) -> bool:
+        """Whether columns may hold NaN and infinite values."""
+        return bool(self._get("allowNaN"))
+
+    def setAllowNaN(self, value: bool) -> Self:
+        """Set whether columns may hold NaN and infinite values."""
+        return self.setParams(allowNaN=value)
+
+
+class HasThresholds(Settings):
+    """How easily each class is predicted."""
+
+    thresholds = param(
+        "thresholds",
+        "One number for each class, none below 0 and at most one of them 0: the class with the largest probability "
+        "divided by its threshold is predicted. Not set: the class with the largest probability.",
+        conversion.thresholds("thresholds"),
+    )
+
+    def getThresholds(self) -> list[float] | None:
+        """The threshold of each class; `None` where there are none."""
+        value = self._get("thresholds")
+        return None if value is None else list(value)
+
+    def setThresholds(self, value: Sequence[float]) -> Self:
+        """Set the threshold of each class."""
+        return self.setParams(thresholds=value)
+
+
+class HasPadding(Settings):
+    """What becomes of arrays of different lengths."""
+
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"pad": False}
+
+    pad = param(
+        "pad",
+        "Whether arrays in the features that are shorter than others are filled with zeros at the end of their first "
+        "dimension: up to the length that the model's Input has, to `maxLength`, or to the longest row. Embedding with "
+        "mask_zero=True and Masking make the model pass over them.",
+        conversion.boolean("pad"),
+    )
+    maxLength = param(
+        "maxLength",
+        "With `pad`, the length to which longer arrays are cut at their end. Not set: they are not cut.",
+        conversion.whole_number("maxLength", at_least=1),
+    )
+
+    def getPad(self) -> bool:
+        """Whether shorter arrays are filled with zeros."""
+        return bool(self._get("pad"))
+
+    def setPad(self, value: bool) -> Self:
+        """Set whether shorter arrays are filled with zeros."""
+        return self.setParams(pad=value)
+
+    def getMaxLength(self) -> int | None:
+        """The length to which longer arrays are cut."""
+        value = self._get("maxLength")
+        return None if value is None else int(value)
+
+    def setMaxLength(self, value: int) -> Self:
+        """Set the length to which longer arrays are cut."""
+        return self.setParams(maxLength=value)
+
+
 class HasServing(HasFeaturesCol):
     """How a model runs wherever it runs: on which framework, with which custom code, in what portions."""
 
@@ -196,8 +286,8 @@ class HasServing(HasFeaturesCol):
     )
     customObjects = param(
         "customObjects",
-        "Custom layers, losses, metrics or functions of the model that workers cannot import, such as classes "
-        "defined in a notebook, as a dict from name to class or function.",
+        "Custom layers, losses, metrics or functions to take for the names in the model, as a dict from name to class "
+        "or function. What is not in it is imported, or, of a script or notebook, taken from the model itself.",
         conversion.custom_objects("customObjects"),
     )
     pixels = param(

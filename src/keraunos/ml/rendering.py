@@ -42,6 +42,7 @@ class ClassColumns:
     prediction: str
     probability: str
     raw_prediction: str
+    thresholds: tuple[float, ...] | None = None
 
     def names(self) -> list[str]:
         """The columns that are added."""
@@ -71,7 +72,7 @@ class ClassColumns:
         return added
 
     def arrays(self, outputs: Arrays) -> list[Any]:
-        """The class with the highest probability, and the scores."""
+        """The class that the head chooses, null where a probability is NaN, and the scores."""
         raw, probability = self.head.scores(only_output(outputs))
         parts = self._parts()
         made = []
@@ -80,7 +81,8 @@ class ClassColumns:
         if "probability" in parts:
             made.append(nested_lists(probability))
         if "prediction" in parts:
-            made.append(pa.array(probability.argmax(axis=1).astype(np.float64)))
+            unknown = np.isnan(probability).any(axis=1)
+            made.append(pa.array(self.head.chosen(probability, self.thresholds), mask=unknown))
         return made
 
     def _parts(self) -> list[str]:
@@ -166,7 +168,7 @@ class ArrayColumns:
         }
         made = []
         for port in self._served():
-            data_type: Any = leaves[_served_dtype(port.dtype)]
+            data_type: Any = leaves[served_dtype(port.dtype)]
             for _ in port.shape:
                 data_type = types.ArrayType(data_type, containsNull=False)
             made.append(data_type)
@@ -179,7 +181,7 @@ class ArrayColumns:
     def arrays(self, outputs: Arrays) -> list[Any]:
         """The outputs as nested lists."""
         named = outputs if isinstance(outputs, dict) else {self.ports[0].name: outputs}
-        return [nested_lists(named[port.name].astype(_served_dtype(port.dtype), copy=False)) for port in self._served()]
+        return [nested_lists(named[port.name].astype(served_dtype(port.dtype), copy=False)) for port in self._served()]
 
     def _served(self) -> list[Port]:
         return [port for port, target in zip(self.ports, self.targets, strict=True) if target]
@@ -238,7 +240,8 @@ def _offsets(lists: int, length: int) -> Any:
     return pa.array(np.arange(lists + 1, dtype=np.int32) * np.int32(length))
 
 
-def _served_dtype(dtype: str) -> str:
+def served_dtype(dtype: str) -> str:
+    """The type in which an output of this type becomes a column."""
     if dtype in {"bool", "float64", "int64"}:
         return dtype
     if dtype.startswith(("int", "uint")):

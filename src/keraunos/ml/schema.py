@@ -12,17 +12,21 @@ from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     ByteType,
+    CharType,
     DataType,
     DecimalType,
     IntegerType,
     LongType,
     NumericType,
     ShortType,
+    StringType,
     StructField,
     StructType,
     UserDefinedType,
+    VarcharType,
 )
 
 from keraunos.data.arrow_types import IMAGE_FIELDS
@@ -33,15 +37,22 @@ from keraunos.ml.signature import Shape
 
 ACCEPTED = "a number, a boolean, a decimal, an array of these (also nested), a vector, or an image"
 
+STRING = "string"
+ENCODE_STRINGS = "Encode strings first, for instance with StringIndexer."
+
 _WHOLE_NUMBERS = {ByteType: "int8", ShortType: "int16", IntegerType: "int32", LongType: "int64"}
 
 
 @dataclass(frozen=True)
 class SlotSpec:
-    """What is known of the rows of a slot: the shape, with `None` for lengths that only rows tell, and the type."""
+    """What is known of the rows of a slot: the shape, with `None` for lengths that only rows tell, and the type.
+
+    `is_array` says whether they are arrays, which may differ in length.
+    """
 
     shape: Shape
     dtype: str
+    is_array: bool = False
 
     @property
     def complete(self) -> bool:
@@ -50,14 +61,15 @@ class SlotSpec:
 
 
 def find_field(schema: Any, name: str, parameter: str, *, case_sensitive: bool = False) -> Any:
-    """The field that Spark would find under this name."""
-    for field in schema.fields:
-        if field.name == name:
-            return field
-    if not case_sensitive:
+    """The field that Spark would find under this name, be it plain or, as in SQL, within backticks."""
+    for spelling in dict.fromkeys((name, _unquoted(name))):
         for field in schema.fields:
-            if field.name.lower() == name.lower():
+            if field.name == spelling:
                 return field
+        if not case_sensitive:
+            for field in schema.fields:
+                if field.name.lower() == spelling.lower():
+                    return field
     names = [field.name for field in schema.fields]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -74,10 +86,12 @@ def find_slots(
     *,
     case_sensitive: bool = False,
     pixels: Mapping[str, Any] | None = None,
+    strings: bool = False,
 ) -> tuple[tuple[Slot, ...], tuple[SlotSpec, ...]]:
     """The slots of a `featuresCol` or `labelCol`, with the columns' own spelling, and what is known of each.
 
-    `pixels` is for the images among them.
+    `pixels` is for the images among them. With `strings`, columns of strings, of binary values, and of arrays of these
+    are taken too; whether the model takes them is seen when its inputs are.
     """
     slots = []
     specs = []
@@ -89,6 +103,11 @@ def find_slots(
             slots.append(Slot(slot.name, columns, kind="image", pixels=options))
             specs.append(_image_spec(fields[0], options))
             continue
+        depth, leaf = _nested(fields[0].dataType)
+        if strings and not slot.stacked and is_string(leaf):
+            slots.append(Slot(slot.name, columns, kind="bytes"))
+            specs.append(SlotSpec((None,) * depth, STRING))
+            continue
         slots.append(Slot(slot.name, columns, slot.stacked))
         specs.append(_stacked_spec(fields, parameter) if slot.stacked else column_spec(fields[0], parameter))
     return tuple(slots), tuple(specs)
@@ -98,17 +117,13 @@ def column_spec(field: Any, parameter: str) -> SlotSpec:
     """What is known of the rows of one column."""
     if is_vector(field.dataType):
         return SlotSpec((_vector_size(field),), "float64")
-    depth = 0
-    leaf = field.dataType
-    while isinstance(leaf, ArrayType):
-        leaf = leaf.elementType
-        depth += 1
+    depth, leaf = _nested(field.dataType)
     if not isinstance(leaf, NumericType | BooleanType):
         raise ColumnError(
             f"`{parameter}` names column {field.name!r}, which has a type that no model reads. Expected {ACCEPTED}. "
             f"Received: {field.dataType.simpleString()}.{_advice(leaf)}"
         )
-    return SlotSpec((None,) * depth, _dtype(leaf))
+    return SlotSpec((None,) * depth, _dtype(leaf), is_array=depth > 0)
 
 
 def scalar_column(schema: Any, name: str, parameter: str, kind: Any, what: str, *, case_sensitive: bool = False) -> str:
@@ -131,9 +146,29 @@ def is_image(data_type: DataType) -> bool:
     return isinstance(data_type, StructType) and set(data_type.names) >= set(IMAGE_FIELDS)
 
 
+def is_string(data_type: DataType) -> bool:
+    """Whether a value is a text or a piece of binary data."""
+    return isinstance(data_type, StringType | CharType | VarcharType | BinaryType)
+
+
 def names_of(schema: StructType) -> list[str]:
     """The names of all columns."""
     return [field.name for field in schema.fields]
+
+
+def _unquoted(name: str) -> str:
+    within = name[1:-1]
+    quoted = len(name) > 2 and name[0] == name[-1] == "`" and "`" not in within.replace("``", "")
+    return within.replace("``", "`") if quoted else name
+
+
+def _nested(data_type: Any) -> tuple[int, Any]:
+    """How many arrays are around single values, and the type of these."""
+    depth = 0
+    while isinstance(data_type, ArrayType):
+        data_type = data_type.elementType
+        depth += 1
+    return depth, data_type
 
 
 def _stacked_spec(fields: Sequence[StructField], parameter: str) -> SlotSpec:
@@ -175,5 +210,5 @@ def _dtype(leaf: Any) -> str:
 
 def _advice(leaf: Any) -> str:
     if leaf.typeName() == "string":
-        return " Encode strings first, for instance with StringIndexer."
+        return f" {ENCODE_STRINGS}"
     return " Cast or encode the column first."

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from keraunos.errors import ColumnError
-from keraunos.launch.spark import read_column, worker_environment
+from keraunos.launch.spark import quoted, read_column, worker_environment
 from keraunos.ml.inference import Serving, predictions, struct_type
 from keraunos.ml.schema import find_field
 
@@ -48,7 +48,7 @@ def _as_rows(dataset: DataFrame, name: str) -> Any:
     """
     if not _is_set(dataset.sparkSession, _COLUMNAR_INPUT):
         return dataset
-    column = sf.col(_quoted(name))
+    column = sf.col(quoted(name))
     return dataset.filter(sf.isnull(column) | sf.isnotnull(column))
 
 
@@ -90,7 +90,3 @@ def _is_set(spark: SparkSession, name: str) -> bool:
         return str(spark.conf.get(name)).lower() == "true"
     except PySparkException:
         return False
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

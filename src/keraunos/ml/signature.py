@@ -7,26 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from keraunos.errors import ModelError
+from keraunos.job.id_range import IdRange
 
 Shape = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output: its name, its shape without the row dimension (`None`: any length) and its type."""
+    """One input or output: its name, its shape without the row dimension (`None`: any length) and its type.
+
+    `ids` says which elements of an input an Embedding looks up.
+    """
 
     name: str
     shape: Shape
     dtype: str
+    ids: tuple[IdRange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
-        return {"name": self.name, "shape": list(self.shape), "dtype": self.dtype}
+        told = {"name": self.name, "shape": list(self.shape), "dtype": self.dtype}
+        return {**told, "ids": [each.to_json() for each in self.ids]} if self.ids else told
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Port:
         """The port that `to_json` described."""
-        return cls(data["name"], tuple(data["shape"]), data["dtype"])
+        ids = tuple(IdRange.from_json(each) for each in data.get("ids", ()))
+        return cls(data["name"], tuple(data["shape"]), data["dtype"], ids)
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,7 @@ class Signature:
     def of(cls, model: Any, examples: Any = None) -> Signature:
         """The signature of a built model; `examples` are its symbolic inputs where the model itself has none."""
         if getattr(model, "_functional", None) is not None or hasattr(model, "_inputs_struct"):
-            struct = getattr(model, "_inputs_struct", None)
-            named = (
-                struct.items() if isinstance(struct, Mapping) else ((tensor.name, tensor) for tensor in model.inputs)
-            )
-            inputs = tuple(_port(str(name), tensor) for name, tensor in named)
+            inputs = tuple(_port(name, tensor) for name, tensor in named_inputs(model).items())
             from keraunos.learners.keras_archive import output_structure
 
             return cls(inputs, _outputs(model, output_structure(model)))
@@ -69,6 +72,14 @@ class Signature:
             tuple(Port.from_json(port) for port in data["inputs"]),
             tuple(Port.from_json(port) for port in data["outputs"]),
         )
+
+
+def named_inputs(model: Any) -> dict[str, Any]:
+    """The symbolic inputs of a functional model, or of a built Sequential, by the names that columns are given for."""
+    struct = getattr(model, "_inputs_struct", None)
+    if isinstance(struct, Mapping):
+        return {str(name): tensor for name, tensor in struct.items()}
+    return {str(tensor.name): tensor for tensor in model.inputs}
 
 
 def _outputs(model: Any, outputs: Any) -> tuple[Port, ...]:

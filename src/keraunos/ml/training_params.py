@@ -9,9 +9,11 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.ml import conversion
 from keraunos.ml.attendance_params import HasAttendance
 from keraunos.ml.checkpoint_params import HasCheckpoints
+from keraunos.ml.continuation_params import HasInitialModel
 from keraunos.ml.divergence_params import HasDivergence
 from keraunos.ml.exchange_params import HasExchange
-from keraunos.ml.params import Columns, HasServing, Settings, param
+from keraunos.ml.label_params import HasLabels
+from keraunos.ml.params import Columns, HasAllowNaN, HasPadding, HasServing, Settings, param
 
 VERBOSITIES = ("auto", 0, 1, 2)
 
@@ -34,22 +36,11 @@ class HasModel(Settings):
         return self.setParams(model=value)
 
 
-class HasTrainingColumns(Settings):
+class HasTrainingColumns(HasLabels):
     """Which further columns a fit reads."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"allowNaN": False, "labelCol": "label", "validationSplit": 0.0}
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"validationSplit": 0.0}
 
-    labelCol = param(
-        "labelCol",
-        "What the model should learn to give: a column of numbers, arrays or vectors; a list of columns with one "
-        "number each; or, for a model with several outputs, a dict from output name to either.",
-        conversion.columns("labelCol"),
-    )
-    weightCol = param(
-        "weightCol",
-        "A column with the weight of each row in the loss and in weighted metrics. Not set or empty: all rows weigh 1.",
-        conversion.column_name("weightCol"),
-    )
     validationIndicatorCol = param(
         "validationIndicatorCol",
         "A boolean column that is true for rows to validate on instead of training on them.",
@@ -60,28 +51,21 @@ class HasTrainingColumns(Settings):
         "The fraction of the rows, chosen at random by `seed`, to validate on instead of training on them.",
         conversion.fraction("validationSplit"),
     )
-    allowNaN = param(
-        "allowNaN",
-        "Whether features may hold NaN, for models that handle it. Otherwise NaN ends the fit with an error.",
-        conversion.boolean("allowNaN"),
+
+    validationData = param(
+        "validationData",
+        "A DataFrame with the same columns, of the same types, to validate on. It is a live object, and not saved. In "
+        "place of `validationSplit` and `validationIndicatorCol`.",
+        conversion.data_frame("validationData"),
     )
 
-    def getLabelCol(self) -> Columns:
-        """The column, list of columns or dict that the model learns."""
-        value: Columns = conversion.columns("labelCol")(self._get("labelCol"))
-        return value
+    def getValidationData(self) -> Any:
+        """The DataFrame to validate on; `None` where there is none."""
+        return self._get("validationData")
 
-    def setLabelCol(self, value: Columns) -> Self:
-        """Set the column, list of columns or dict that the model learns."""
-        return self.setParams(labelCol=value)
-
-    def getWeightCol(self) -> str | None:
-        """The column of the rows' weights."""
-        return str(self._get("weightCol") or "") or None
-
-    def setWeightCol(self, value: str) -> Self:
-        """Set the column of the rows' weights."""
-        return self.setParams(weightCol=value)
+    def setValidationData(self, value: Any) -> Self:
+        """Set the DataFrame to validate on."""
+        return self.setParams(validationData=value)
 
     def getValidationIndicatorCol(self) -> str | None:
         """The column that marks rows to validate on."""
@@ -98,14 +82,6 @@ class HasTrainingColumns(Settings):
     def setValidationSplit(self, value: float) -> Self:
         """Set the fraction of the rows to validate on."""
         return self.setParams(validationSplit=value)
-
-    def getAllowNaN(self) -> bool:
-        """Whether features may hold NaN."""
-        return bool(self._get("allowNaN"))
-
-    def setAllowNaN(self, value: bool) -> Self:
-        """Set whether features may hold NaN."""
-        return self.setParams(allowNaN=value)
 
 
 class HasSchedule(Settings):
@@ -132,17 +108,20 @@ class HasSchedule(Settings):
     classWeight = param(
         "classWeight",
         "A dict from class number to the factor on the weight of its rows, to balance rare classes. Multiplied with "
-        "`weightCol` where both are given.",
+        "`weightCol` where both are given. 'balanced': the number of rows to train on, divided by the number of "
+        "classes and the rows of the class, as it is then in the DataFrame.",
         conversion.class_weights("classWeight"),
     )
     seed = param(
         "seed",
-        "The random seed of the rows' order, of the validation split and of random layers such as dropout.",
+        "The random seed of the rows' order, of the validation split, of random layers such as dropout, and of the "
+        "initial weights of a model that is not built yet. A built model starts from the weights it has.",
         conversion.whole_number("seed"),
     )
     shuffle = param(
         "shuffle",
-        "Whether each epoch sees the rows in a new order.",
+        "Whether each epoch sees the rows in a new order. False: every epoch has the same order. It follows from the "
+        "content of each worker's rows, not from the order of the DataFrame: Spark keeps no order when it moves rows.",
         conversion.boolean("shuffle"),
     )
 
@@ -171,12 +150,13 @@ class HasSchedule(Settings):
         """Set the learning rate over the compiled one."""
         return self.setParams(learningRate=value)
 
-    def getClassWeight(self) -> dict[int, float]:
-        """The factor on each class's rows; empty where there is none."""
-        return dict(self._get("classWeight") or {})
+    def getClassWeight(self) -> dict[int, float] | str:
+        """The factor on each class's rows, or 'balanced'; empty where there is none."""
+        value = self._get("classWeight") or {}
+        return value if isinstance(value, str) else dict(value)
 
-    def setClassWeight(self, value: Mapping[int, float]) -> Self:
-        """Set the factor on each class's rows."""
+    def setClassWeight(self, value: Mapping[int, float] | str) -> Self:
+        """Set the factor on each class's rows, or 'balanced'."""
         return self.setParams(classWeight=value)
 
     def getSeed(self) -> int:
@@ -188,7 +168,7 @@ class HasSchedule(Settings):
         return self.setParams(seed=value)
 
     def getShuffle(self) -> bool:
-        """Whether each epoch sees the rows in a new order."""
+        """Whether each epoch sees the rows in a new order; without it, one that follows from their content."""
         return bool(self._get("shuffle"))
 
     def setShuffle(self, value: bool) -> Self:
@@ -261,7 +241,10 @@ class HasCluster(Settings):
 
 class TrainingParams(
     HasModel,
+    HasInitialModel,
     HasTrainingColumns,
+    HasAllowNaN,
+    HasPadding,
     HasSchedule,
     HasDivergence,
     HasExchange,
@@ -283,7 +266,7 @@ class TrainingOptions(TypedDict, total=False):
     checkpointDir: str | None
     checkpointEvery: int | str
     checkpointKeep: int
-    classWeight: Mapping[int, float] | None
+    classWeight: Mapping[int, float] | str | None
     compression: str | None
     customObjects: Mapping[str, Any] | None
     epochs: int
@@ -291,16 +274,20 @@ class TrainingOptions(TypedDict, total=False):
     exchange: str | ExchangePlan
     featuresCol: Columns
     inferenceBatchSize: int
-    labelCol: Columns
+    initialModel: Any
+    labelCol: Columns | None
     learningRate: float | None
+    maxLength: int | None
     meet: str | None
     memoryBudget: int | None
     model: Any
     numWorkers: int | None
     onDivergence: str
     onWorkerLost: str
+    pad: bool
     pixels: Mapping[str, Any] | None
     rule: Any
+    saveOptimizer: bool
     scale: float | str | None
     seed: int
     serverPorts: tuple[int, int] | None
@@ -308,8 +295,11 @@ class TrainingOptions(TypedDict, total=False):
     shuffle: bool
     stallReportAfter: float
     stateEvery: int | None
+    trustedModules: Sequence[str] | None
+    validationData: Any
     validationIndicatorCol: str | None
     validationSplit: float
     verbose: int | str
     weightCol: str | None
     workerPatience: float
+    driverPatience: float

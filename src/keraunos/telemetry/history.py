@@ -83,7 +83,7 @@ class History(Mapping[str, list[float]]):
         except ImportError as error:
             raise ImportError(
                 "`History.plot` draws with matplotlib, which is not installed. Install it with "
-                "`pip install matplotlib`, or use `History.to_pandas()`."
+                "`pip install 'keraunos[notebook]'`, or use `History.to_pandas()`."
             ) from error
         pairs = _pairs(self)
         drawing = Figure(figsize=(4 * max(len(pairs), 1), 3), layout="constrained")

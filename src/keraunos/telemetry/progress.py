@@ -1,12 +1,13 @@
 """The progress of a fit, on a terminal, in a notebook or in a log. Runs on the driver.
 
-One bar for the whole training: epoch, share done, rows a second, time left, and the metrics so far. Where nobody
-watches (a log file, a scheduled job) one line an epoch takes its place.
+One bar for the whole training: epoch, share done, rows per second, time left, and the metrics so far. Where nobody
+watches (a log file, a scheduled job) one line per epoch takes its place.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 import threading
@@ -22,6 +23,7 @@ VALIDATION = "val_"
 CHOICES = ("auto", "0", "1", "2")
 
 _WIDEST = 100
+_USUAL, _LINES = 80, 24
 _NARROWEST_BAR = 5
 _RUNNING = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}, {remaining} left{postfix}"
 _ENDED = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}, {elapsed}{postfix}"
@@ -53,7 +55,7 @@ class Progress:
             total_rows: how many rows the whole training reads, all epochs together; `None` while nobody knows
                 (`expect` tells later).
             epochs: how many epochs there will be.
-            verbose: 0 for silence, 1 for a bar, 2 for a line an epoch; "auto" for a bar on a terminal or in a
+            verbose: 0 for silence, 1 for a bar, 2 for a line per epoch; "auto" for a bar on a terminal or in a
                 notebook and lines elsewhere.
             stream: where to write; standard error if not given.
             clock: what tells the time in seconds, for the lines.
@@ -128,7 +130,7 @@ class _Bar(Progress):
         self._epoch = 0
         self._stream = stream
         self._started = False
-        self._columns = None if _in_notebook() and not given else _columns()
+        self._columns = None if _has_widgets() and not given else _columns(stream)
         self._tqdm = _tqdm_class(notebook=self._columns is None)(
             total=total_rows,
             desc=self._title(0),
@@ -137,6 +139,7 @@ class _Bar(Progress):
             smoothing=0.1,
             file=stream,
             ncols=self._columns,
+            nrows=_LINES,  # tqdm shows nothing where a terminal says that it has no lines
             bar_format=_RUNNING if total_rows else _UNMETERED,
         )
 
@@ -236,14 +239,25 @@ def _mode(verbose: int | str, stream: TextIO, *, given: bool) -> int:
     return int(verbose)
 
 
-def _columns() -> int:
-    return min(shutil.get_terminal_size((_WIDEST, 24)).columns - 1, _WIDEST)
+def _columns(stream: TextIO) -> int:
+    """The width of the terminal that is written to; COLUMNS, where it is set, says otherwise."""
+    try:
+        found = 0 if os.environ.get("COLUMNS") else os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        found = 0
+    # Some terminals, as those of containers and of `script`, say that they have no columns at all.
+    return min((found or shutil.get_terminal_size((_USUAL, _LINES)).columns) - 1, _WIDEST)
 
 
 def _in_notebook() -> bool:
-    """Whether this process serves a notebook that can show widgets."""
+    """Whether this process serves a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return shell is not None and "IPKernelApp" in shell.config and find_spec("ipywidgets") is not None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _has_widgets() -> bool:
+    """Whether it is a notebook that can show widgets; elsewhere a bar is text."""
+    return _in_notebook() and find_spec("ipywidgets") is not None
 
 
 def _tqdm_class(*, notebook: bool) -> Any:

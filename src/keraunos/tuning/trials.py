@@ -50,7 +50,7 @@ class TaskTrials(TaskPool):
         for each in self._sent:
             if each.columns == names and each.dataframe is plan.rows:
                 return each.broadcast
-        table = launch.columns_of(plan.rows, plan.job).toArrow()
+        table = launch.columns_of(plan.rows, plan.job).toArrow().rename_columns(list(plan.job.columns.names))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)

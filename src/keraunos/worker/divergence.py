@@ -63,7 +63,7 @@ class Watch:
         self._offered += rows
         if not self._learner.loss_is_finite():
             self._refuse(round_, "loss", rows)
-            # The metrics since the last report have it in them, and cannot be told apart.
+            # The metrics of this part of the lap have it in them, and cannot be told apart.
             self._learner.take_metrics()
             return False
         if all_finite(values, factor) and all(each is None or math.isfinite(each) for each in parts):

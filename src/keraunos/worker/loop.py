@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from keraunos import __version__
-from keraunos.batch import Batch
+from keraunos.batch import Batch, Front
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import DataError, ExchangeError
 from keraunos.exchange.client import Client, StateLost, Stopped
@@ -32,7 +32,7 @@ from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import load_learner
+from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
@@ -46,6 +46,8 @@ from keraunos.worker.thread_name import thread_named, worker_name
 logger = logging.getLogger(__name__)
 
 REPORT_EVERY_SECONDS = 0.25
+# Metrics are added up in parts of so many steps. A part is what one loss that is not finite takes with it.
+PART_STEPS = 256
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,15 @@ def run(
         try:
             sizes = client.hello({"versions": versions()})
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
-            with _resources(seat), _read_rows(job, seat, record_batches) as builder:
-                shard = builder.build(
-                    seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
-                )
-                counted = _train(job, seat, client, shard, custom_objects)
+            client.patience = job.driver_patience
+            with _resources(seat):
+                # A model that encodes its rows itself is loaded before they are read.
+                learner = load_learner(job.model, custom_objects) if has_front(job.model) else None
+                with _read_rows(job, seat, record_batches, None if learner is None else learner.front) as builder:
+                    shard = builder.build(
+                        seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
+                    )
+                    counted = _train(job, seat, client, shard, learner, custom_objects)
             client.bye(counted)
         except Stopped as stopped:
             logger.info("rank %d ends: %s", seat.rank, stopped)
@@ -112,13 +118,16 @@ def _resources(seat: Seat) -> Iterator[None]:
         yield
 
 
-def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordBatch]) -> ShardBuilder:
+def _read_rows(
+    job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordBatch], front: Front | None
+) -> ShardBuilder:
     builder = ShardBuilder(
         job.columns,
         budget=resources.memory_budget(job.memory_budget, seat.workers_on_host),
         spool_dir=resources.spool_directory(),
         floatx=job.model.floatx,
         class_weight=job.schedule.class_weight or None,
+        front=front,
     )
     try:
         for record_batch in received(record_batches):
@@ -130,7 +139,12 @@ def _read_rows(job: TrainingJob, seat: Seat, record_batches: Iterable[pa.RecordB
 
 
 def _train(
-    job: TrainingJob, seat: Seat, client: Client, shard: Shard, custom_objects: Mapping[str, Any] | None
+    job: TrainingJob,
+    seat: Seat,
+    client: Client,
+    shard: Shard,
+    learner: Learner | None,
+    custom_objects: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Train; what the slice that this rank hosts has counted, where it hosts one."""
     if not shard.rows and not shard.validation_rows:
@@ -138,7 +152,8 @@ def _train(
         return {}
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
     _check_whole_batches(job.schedule, shard, batch_size)
-    learner = load_learner(job.model, custom_objects)
+    if learner is None:
+        learner = load_learner(job.model, custom_objects)
     # No batch has more rows than there are, however large the batch size: that may stand for all rows.
     example = shard.example(min(batch_size, max(shard.rows, shard.validation_rows)))
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
@@ -222,6 +237,7 @@ class _Training:
         rows = {int(rank): int(count) for rank, count in start["rows"].items()}
         self._first = client.rank == min(rows)
         self._uploads = job.exchange.applies_on_workers and self._first
+        self._leaves_optimizer = job.keeps_optimizer and self._first
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
         self._course = Course.of(job, rows, client.rank)
         self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
@@ -250,6 +266,8 @@ class _Training:
             skipped = 0
             if self._ends_after(leg):
                 break
+        if self._leaves_optimizer:
+            self._client.send_last_state(self._state.round, self._learner.optimizer_state())
         if self._uploads:
             self._client.send_parameters(self._rounds.weights())
 
@@ -280,6 +298,7 @@ class _Training:
         steps = self._course.steps_at(laps, rounds)
         taken = self._course.rows(self._epoch_steps, 1, steps)
         self._rows_done = self._course.rows(self._epoch_rows, self._batch_size, steps)
+        self._client.tally.steps = taken
         take = self._learner.gradient if self._plan.send == "gradients" else self._learner.step
         self._learner.skip_random(self._example, taken, take)
 
@@ -305,6 +324,7 @@ class _Training:
     def _lap(self, leg: Leg, batches: Iterator[Batch], skipped: int) -> None:
         length = self._course.every
         self._losses_done = skipped * length
+        part = leg.first
         for first in range(leg.first + skipped * length, leg.stop, max(1, length)):
             portion = itertools.islice(batches, min(length, leg.stop - first))
             self._watch.at(leg.epoch, leg.step + first - leg.first)
@@ -312,10 +332,12 @@ class _Training:
             self._state.end_round()
             self._client.tally.round, self._client.tally.rows = self._state.round, self._rows_done
             saves = self._saves.due(self._state.round)
-            if saves or time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
-                self._reported = time.monotonic()
-                self._report_losses(leg)
-                self._client.report(leg, self._state.round, self._rows_done, self._learner.take_metrics())
+            done = first + length
+            ends_part = part + PART_STEPS <= done < leg.stop
+            if ends_part:
+                part = done
+            if ends_part or saves or time.monotonic() - self._reported > REPORT_EVERY_SECONDS:
+                self._report(leg, ends_part=ends_part)
             if saves:
                 # Behind the report: the driver then knows what this rank measured before the round.
                 self._state.save(whole=self._first or not self._state.others_have_it)
@@ -330,14 +352,18 @@ class _Training:
             self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if self._shard.validation_rows else []
         facts = self._watch.take_lap()
-        if facts["skipped"] and not facts["trained"]:
-            metrics = []
         self._client.end_lap(leg, self._rows_done, metrics, validation, facts)
         control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False
         self._set_learning_rate(control.learning_rate)
         return control.last
+
+    def _report(self, leg: Leg, *, ends_part: bool) -> None:
+        self._reported = time.monotonic()
+        self._report_losses(leg)
+        metrics = self._learner.take_metrics() if ends_part else self._learner.read_metrics()
+        self._client.report(leg, self._state.round, self._rows_done, metrics, so_far=not ends_part)
 
     def _report_losses(self, leg: Leg) -> None:
         """Tell the driver the losses since the last time, where somebody wants to know."""

@@ -31,18 +31,21 @@ def measure_records(
     slots = (*columns.features, *columns.labels)
     weight = () if columns.weight is None else (Slot(columns.weight, (columns.weight,)),)
     # Read by column, because a model may call an input and an output the same.
-    reader = ArrowReader([replace(slot, name=slot.columns[0]) for slot in (*slots, *weight)], floatx=model["floatx"])
+    by_column = [replace(slot, name=slot.columns[0]) for slot in (*slots, *weight)]
+    reader = ArrowReader(by_column, floatx=model["floatx"], allow_nan=True)
     blocks = (reader.serve(chunk)[0] for chunk in arrow_columns(records, columns.names))
     learner: Learner | None = None
     seen = 0
     for arrays in regroup(blocks, settings["batch_rows"]):
         assert isinstance(arrays, dict)
-        inputs = by_slot(columns.features, [arrays[slot.columns[0]] for slot in columns.features])
+        first = learner is None
+        if learner is None:
+            learner = load_learner(ModelSource(archive=archive.value, **model), custom_objects)
+        inputs = learner.encoded(by_slot(columns.features, [arrays[slot.columns[0]] for slot in columns.features]))
         targets = by_slot(columns.labels, [_target(slot, arrays[slot.columns[0]], seen) for slot in columns.labels])
         weights = None if columns.weight is None else arrays[columns.weight]
         batch = Batch(inputs, targets, weights, arrays_rows(arrays))
-        if learner is None:
-            learner = load_learner(ModelSource(archive=archive.value, **model), custom_objects)
+        if first:
             learner.prepare(batch, seed=0, rank=0)
             spec = BatchSpec.of(batch).to_json()
         learner.evaluate(batch)

@@ -35,7 +35,7 @@ def predict_records(
     resources.unpin()
     columns = Columns.from_json(settings["columns"])
     model = settings["model"]
-    reader = ArrowReader(columns.features, floatx=model["floatx"])
+    reader = ArrowReader(columns.features, floatx=model["floatx"], allow_nan=True)
     blocks = (reader.serve(chunk)[0] for chunk in arrow_columns(records, columns.names))
     for inputs in regroup(blocks, settings["batch_rows"]):
         learner = served_model(
@@ -43,7 +43,8 @@ def predict_records(
         )
         rows = arrays_rows(inputs)
         # Frameworks that compile a model for a shape are to see one; a graph takes any number of rows.
-        given = inputs if model["format"] == GRAPH else padded(inputs, settings["batch_rows"])
+        encoded = learner.encoded(inputs)
+        given = encoded if model["format"] == GRAPH else padded(encoded, settings["batch_rows"])
         outputs = learner.predict(given)
         _check(outputs, arrays_rows(given))
         yield from _by_record(first_rows(outputs, rows))

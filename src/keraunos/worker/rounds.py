@@ -1,7 +1,7 @@
 """What a worker does in one round, by what it sends. Runs on workers.
 
-A round takes its batches, contributes, and continues from the round's result. Where the plan overlaps, a worker goes
-on with its next round while its contribution travels, and takes the result in when that round is over.
+A round takes its batches, contributes, and continues from the round's result. Where the plan overlaps, a worker
+continues with its next round while its contribution travels, and takes the result in when that round is over.
 """
 
 from __future__ import annotations
@@ -120,42 +120,26 @@ class GradientRounds(Rounds):
     def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
         super().__init__(plan, learner, slices, watch)
         self._sum = GradientSum(learner, plan.every == 1)
-        # What is on its way must stay as it is while the next gradient is computed.
-        self._spare: Vector | None = None
 
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
-        """Share a gradient and continue from the parameters that come back, now or after the next gradient."""
+        """Share a gradient and continue from the parameters that come back."""
         sent = self._sum.over(batches)
-        skips = sent is not None and not self._watch.allows(
+        if sent is None and not self._plan.synchronous:
+            return 0
+        good = sent is not None and self._watch.allows(
             round_, "gradient", sent.values, sent.rows, parts=sent.denominators
         )
-        self.finish()
-        if sent is None or skips:
-            if skips or self._plan.synchronous:
-                self._slices.pass_round(round_)
-                result = self._slices.collect(round_)
-                self._learner.write(result)
-                if skips:
-                    self._watch.undo(round_, result)
-            return 0 if sent is None else sent.rows
-        values = self._kept(sent.values) if self._plan.overlaps else sent.values
-        self._slices.push(round_, values, sent.denominators, sent.rows, self._norm(self._squared(sent)))
-        self._pending = round_
-        if not self._plan.overlaps:
-            self.finish()
+        if sent is None or not good:
+            self._slices.pass_round(round_)
+        else:
+            self._slices.push(round_, sent.values, sent.denominators, sent.rows, self._norm(self._squared(sent)))
+        result = self._slices.collect(round_)
+        self._learner.write(result)
+        if sent is None:
+            return 0
+        if not good:
+            self._watch.undo(round_, result)
         return sent.rows
-
-    def finish(self) -> None:
-        """Adopt the parameters of the contribution that was sent last."""
-        if self._pending is not None:
-            self._learner.write(self._slices.collect(self._pending))
-            self._pending = None
-
-    def _kept(self, values: Vector) -> Vector:
-        if self._spare is None or self._spare.size != values.size:
-            self._spare = np.empty_like(values)
-        np.copyto(self._spare, values)
-        return self._spare
 
     def _squared(self, sent: Contribution) -> float:
         if not self._asks_for_norm:

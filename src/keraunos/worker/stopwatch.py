@@ -10,7 +10,10 @@ from keraunos.exchange.client import Client
 
 
 class Stopwatch:
-    """Writes the time of rounds into the client's tally. The first round is left out: it compiles the model."""
+    """Writes steps and the time of rounds into the client's tally.
+
+    The steps of the first round are counted, but their time is left out: it compiles the model.
+    """
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.perf_counter) -> None:
         self._client = client
@@ -25,8 +28,9 @@ class Stopwatch:
         began, waited = self._clock(), client.waited
         rows = run(self._counted(batches))
         took, waited = self._clock() - began, client.waited - waited
+        tally.steps += self._steps
         if self._warm:
-            tally.steps += self._steps
+            tally.timed += self._steps
             tally.waited += waited
             tally.busy += max(0.0, took - waited)
         self._warm = True

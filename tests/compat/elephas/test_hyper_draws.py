@@ -62,7 +62,8 @@ def test_whole_numbers_end_before_the_last(seed, count, low):
     assert draws.randint("b", low, low + count) in range(low, low + count)
 
 
-@given(st.floats(0.001, 0.999), st.lists(st.floats(0, 5), min_size=1, max_size=5).filter(any))
+# Products of subnormal numbers, with which the expectation is computed here, have no precision left.
+@given(st.floats(0.001, 0.999), st.lists(st.floats(0, 5, allow_subnormal=False), min_size=1, max_size=5).filter(any))
 def test_probable_choices_are_chosen_as_often_as_is_said(share, chances):
     chosen = Draws(optuna.trial.FixedTrial({"a": share})).pchoice("a", [(each, f"{each}") for each in chances])
     number = next(at for at in range(len(chances)) if sum(chances[: at + 1]) > share * sum(chances) * (1 - 1e-9))

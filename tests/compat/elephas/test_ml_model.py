@@ -14,6 +14,7 @@ from pyspark.mllib.util import MLUtils
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DoubleType
 
+import keraunos
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.ml.adapter import from_data_frame, to_data_frame
 from keraunos.compat.elephas.ml_model import (
@@ -225,10 +226,14 @@ def test_custom_objects_and_functions_of_ones_own_reach_the_workers(numbers, tmp
     (history,) = fitted.history
     np.testing.assert_allclose(history["loss"], history["half_squared"], rtol=1e-5)
     fitted.save(str(tmp_path / "fitted.h5"))
-    found, outputs = outputs_of(load_ml_transformer(str(tmp_path / "fitted.h5")), numbers)
+    with pytest.raises(ModelError, match=r"'doubled_relu'.*not trusted|'half_squared'.*not trusted"):
+        load_ml_transformer(str(tmp_path / "fitted.h5"))
+    own = {"doubled_relu": doubled_relu, "half_squared": half_squared}
+    found, outputs = outputs_of(load_ml_transformer(str(tmp_path / "fitted.h5"), custom_objects=own), numbers)
     np.testing.assert_allclose(found, outputs[:, 0], rtol=1e-4, atol=1e-5)
     estimator.save(str(tmp_path / "estimator.h5"))
-    again = load_ml_estimator(str(tmp_path / "estimator.h5"))
+    with keraunos.trusting(__name__):
+        again = load_ml_estimator(str(tmp_path / "estimator.h5"))
     assert again.plan_fit(numbers).job.model.archive
 
 

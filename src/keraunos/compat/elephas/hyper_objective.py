@@ -15,7 +15,8 @@ import numpy as np
 from keraunos.compat.elephas.hyper_draws import Draws
 from keraunos.compat.elephas.hyperopt import STATUS_FAIL, STATUS_OK
 from keraunos.errors import JobError, one_of
-from keraunos.learners.keras_archive import to_archive, without_tensorflow
+from keraunos.job.training_job import ModelSource
+from keraunos.learners.keras_archive import live_source, without_tensorflow
 from keraunos.tuning.objective_task import Outcome
 
 _READ_HERE = ("loss", "model", "status", "weights")
@@ -41,16 +42,19 @@ class ModelObjective:
                 "`model` must return a dict such as {'loss': -accuracy, 'status': STATUS_OK, 'model': model}. "
                 f"Received: {result!r}."
             )
-        details = {"values": dict(values), "result": _plain(result)}
+        details: dict[str, Any] = {"values": dict(values), "result": _plain(result)}
         failure = _failure(result)
         if failure:
             return Outcome(None, details=details, failure=failure)
-        return Outcome(float(result["loss"]), self._archive(result, written), details)
+        source = self._source(result, written)
+        if source is None:
+            return Outcome(float(result["loss"]), b"", details)
+        return Outcome(float(result["loss"]), source.archive, {**details, "trusted": list(source.trusted)})
 
-    def _archive(self, result: Mapping[str, Any], written: Mapping[str, Any]) -> bytes:
+    def _source(self, result: Mapping[str, Any], written: Mapping[str, Any]) -> ModelSource | None:
         model = result.get("model")
         if model is None and not self.needs_model:
-            return b""
+            return None
         if isinstance(model, str):
             model = written.get(model, model)
         if not isinstance(model, keras.Model):
@@ -58,7 +62,7 @@ class ModelObjective:
                 "The dict that `model` returns must have the trained Keras model under 'model', or what its "
                 f"`to_json()` gave. Received: {model!r}."
             )
-        return to_archive(model, self.custom_objects)
+        return live_source(model, self.custom_objects)
 
 
 @contextmanager

@@ -124,10 +124,10 @@ class HyperParamModel:
         archive = trial["result"].get("model")
         if not archive:
             raise JobError(f"The trial must have a model. Received: trial {trial['tid']}, which kept none.")
-        return from_archive(archive, self.custom_objects)
+        return from_archive(archive, self.custom_objects, trial["misc"].get("trusted", ()))
 
     def _model_of(self, trial: ObjectiveTrial) -> Any:
-        return from_archive(trial.archive, self.custom_objects)
+        return from_archive(trial.archive, self.custom_objects, trial.details.get("trusted", ()))
 
     def _search(
         self,
@@ -225,6 +225,8 @@ def _as_hyperopt(trial: ObjectiveTrial) -> dict[str, Any]:
         "tid": trial.number,
         "vals": {name: [value] for name, value in trial.details.get("values", trial.params).items()},
     }
+    if trial.archive:
+        misc["trusted"] = trial.details.get("trusted", [])
     if trial.error is not None:
         misc["error"] = trial.error
     state = JOB_STATE_DONE if trial.error is None else JOB_STATE_ERROR

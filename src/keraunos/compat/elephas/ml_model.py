@@ -41,6 +41,7 @@ from keraunos.compat.elephas.ml.training import Reading, Training
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
 from keraunos.launch import spark as launch
+from keraunos.launch.session_trust import session_trust
 from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.model import Trained
@@ -48,6 +49,7 @@ from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
 from keraunos.telemetry.history import History
+from keraunos.trust import trusting
 
 _ELEPHAS = "elephas.ml_model."
 
@@ -88,10 +90,17 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
         if not files.is_file(path) and not Path(path).is_file():
             loaded: Self = cls.load(path)
             return loaded.set_params(custom_objects=custom_objects)
+        with trusting(*session_trust()):
+            return cls._from_one_file(path, custom_objects, from_hadoop=from_hadoop)
+
+    @classmethod
+    def _from_one_file(cls, path: str, custom_objects: Mapping[str, Any] | None, *, from_hadoop: bool) -> Self:
         stage = files.load(path, cls.__name__, from_hadoop=from_hadoop)
         if stage.parts is None:
             return cls(**{**stage.config, "custom_objects": custom_objects})
-        custom = {**from_references(stage.references), **(custom_objects or {})}
+        given = dict(custom_objects or {})
+        named = {name: each for name, each in stage.references.items() if name not in given}
+        custom = {**from_references(named), **given}
         made: Self = cls._from_parts(stage.parts, custom)
         # Not by `set_params`: with another architecture that takes the model apart.
         return made._set(**stage.config, **({"custom_objects": custom} if custom else {}))  # type: ignore[no-any-return]
@@ -234,14 +243,18 @@ class ElephasTransformer(
         return Parts({MODEL_FILE: trained.archive}, {**facts, "trained": trained.facts})
 
     @classmethod
-    def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as others do
+    def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
+        from keraunos.learners.keras_archive import check_archive
+
         known = parts.facts["trained"]
         history = [History.from_json(each) if "epochs" in each else each for each in parts.facts["history"]]
         made = cls(model_type=network.model_type_of(parts.facts), history=history)
         if known is not None:
             only = next((each for each in history if isinstance(each, History)), History())
             signature = Signature.from_json(known["signature"])
-            made._trained = Trained(**{**known, "signature": signature}, archive=parts.files[MODEL_FILE], history=only)
+            archive = parts.files[MODEL_FILE]
+            told = {**known, "signature": signature, "trusted": check_archive(archive, custom_objects)}
+            made._trained = Trained(**told, archive=archive, history=only)
         return made
 
 

@@ -7,17 +7,19 @@ Keras alone too.
 from __future__ import annotations
 
 import json
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
-
+from keraunos import scratch
 from keraunos.errors import JobError, ModelError
 from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.launch.session_trust import session_trust
+from keraunos.learners.archive_parts import check_hdf5, opened
+from keraunos.learners.keras_files import read_file
+from keraunos.trust import trusting
 
 SUFFIXES = (".keras", ".h5")
 _ATTRIBUTE = "distributed_config"
@@ -31,8 +33,8 @@ def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite:
     there = folder.has(name) if folder is not None else Path(file_name).exists()
     if there and not overwrite:
         raise JobError(f"There is a file {file_name!r} already. Save with overwrite=True to replace it.")
-    with tempfile.TemporaryDirectory(prefix="keraunos-") as scratch:
-        path = Path(scratch) / f"model{Path(file_name).suffix}"
+    with scratch.folder("model") as local:
+        path = Path(local) / f"model{Path(file_name).suffix}"
         write(model, path, _ATTRIBUTE, described)
         content = path.read_bytes()
     if folder is not None:
@@ -51,8 +53,8 @@ def load(
         content = folder.read(name)
     else:
         content = Path(file_name).read_bytes()
-    with tempfile.TemporaryDirectory(prefix="keraunos-") as scratch:
-        path = Path(scratch) / f"model{Path(file_name).suffix}"
+    with scratch.folder("model") as local:
+        path = Path(local) / f"model{Path(file_name).suffix}"
         path.write_bytes(content)
         described = read_attribute(path, _ATTRIBUTE)
         if described is None:
@@ -60,9 +62,8 @@ def load(
                 f"The file {file_name!r} must have been saved by SparkModel.save. Received: one without a description "
                 "of the training. Read it with keras.saving.load_model and give the model to SparkModel."
             )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            model = keras.saving.load_model(path, custom_objects=dict(custom_objects or {}))
+        with trusting(*session_trust()):
+            model = read_file(path, custom_objects)
     return model, described
 
 
@@ -87,10 +88,11 @@ def read_attribute(path: Path, attribute: str) -> Any:
     if path.suffix == ".h5":
         import h5py
 
+        check_hdf5(path.read_bytes())
         with h5py.File(path, "r") as file:
             text = file.attrs.get(attribute)
     else:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path.read_bytes()) as archive:
             text = archive.read(_ENTRY) if _ENTRY in archive.namelist() else None
     return None if text is None else json.loads(text)
 

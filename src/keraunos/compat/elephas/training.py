@@ -21,7 +21,7 @@ from keraunos.launch.evaluate import evaluate_rdd
 from keraunos.launch.predict import predict_rdd
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.training_result import TrainingResult
-from keraunos.learners.keras_archive import check_trainable, to_archive
+from keraunos.learners.keras_archive import check_trainable, live_source
 from keraunos.learners.keras_variables import write_vector
 
 _PREDICTED_TOGETHER = 1024
@@ -36,7 +36,7 @@ class Network:
 
     def source(self) -> ModelSource:
         """The model as it is now."""
-        return ModelSource(to_archive(self.model, self.custom_objects), keras.config.backend(), keras.config.floatx())
+        return live_source(self.model, self.custom_objects)
 
     def take(self, result: TrainingResult) -> None:
         """Give the model the weights that a training led to."""

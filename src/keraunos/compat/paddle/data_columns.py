@@ -22,6 +22,7 @@ from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig
 from keraunos.errors import ColumnError, DataError
 from keraunos.job.columns import Slot
 from keraunos.job.pixels import Pixels
+from keraunos.launch.spark import quoted
 from keraunos.ml.schema import find_field, is_image, is_vector
 
 # What a column is called while it is brought to one length.
@@ -121,7 +122,7 @@ def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -
     inputs = dict(sources.columns)
     longest = _longest(dataset, sources)
     for name, steps in longest.items():
-        column, kind = sf.col(_quoted(sources.columns[name])), sources.kinds[name]
+        column, kind = sf.col(quoted(sources.columns[name])), sources.kinds[name]
         target = _PADDED.format(name)
         if kind.element == data_kinds.DENSE_VECTOR:
             dataset = dataset.withColumn(target + LENGTH, sf.size(column).cast("int"))
@@ -172,7 +173,7 @@ def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
     varying = [name for name in sources.columns if _varies(sources.kinds[name])]
     asked = []
     for name in varying:
-        column = sf.col(_quoted(sources.columns[name]))
+        column = sf.col(quoted(sources.columns[name]))
         known = sources.classes.get(name) if sources.kinds[name].element != data_kinds.DENSE_VECTOR else None
         ends = (sf.array_min(column), sf.array_max(column)) if known else (sf.lit(0), sf.lit(0))
         asked += [sf.max(sf.size(column)), sf.min(ends[0]), sf.max(ends[1])]
@@ -247,7 +248,3 @@ def _padded_vectors(dataset: Any, column: Any, size: int, steps: int) -> Any:
     vectors = sf.transform(column, vector_to_array) if is_vector(element) else column
     zeros = sf.array_repeat(sf.array_repeat(sf.lit(0.0), size), sf.lit(steps) - sf.size(column))
     return sf.concat(vectors.cast("array<array<double>>"), zeros)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -353,9 +353,9 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
             write_parameters(trainer, loaded)
 
     def _source(self, trainer: Any) -> ModelSource:
-        from keraunos.learners.keras_archive import to_archive
+        from keraunos.learners.keras_archive import live_source
 
-        return ModelSource(to_archive(trainer), self.getBackend() or keras.config.backend(), keras.config.floatx())
+        return live_source(trainer, backend=self.getBackend())
 
     def _finished(self, result: TrainingResult, network: LoweredNetwork, trainer: Any) -> PaddleModel:
         from keraunos.learners.keras_archive import from_archive, to_archive
@@ -364,6 +364,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         if result.parameters is not None:
             write_vector(trainer, result.parameters)
         else:
+            # It has this package's own layers only.
             write_parameters(trainer, parameter_values(from_archive(result.archive)))
         predictor = network.predictor()
         config = self.getConfig()

@@ -17,8 +17,12 @@ import numpy as np
 
 from keraunos.errors import ModelError
 from keraunos.job.training_job import ModelSource
+from keraunos.learners.archive_parts import arrays_in
 from keraunos.learners.graph_archive import Value
+from keraunos.learners.graph_files import inflated
+from keraunos.learners.graph_trust import check_graph, check_reached
 from keraunos.ml.signature import Port
+from keraunos.trust import trusted_operations, trusting
 
 GRAPH_FILE = "graph.json.gz"
 VALUES_FILE = "values.npz"
@@ -26,10 +30,15 @@ VALUES_FILE = "values.npz"
 
 @dataclass(frozen=True, eq=False)
 class GraphModel:
-    """A MetaGraphDef in JSON and the values of its variables by name: the trainable ones first, in their order."""
+    """A MetaGraphDef in JSON and the values of its variables by name: the trainable ones first, in their order.
+
+    `allowed` is `None` for a graph that a program built, which may do anything. One of a file may compute, and do what
+    was trusted when it was read: `allowed` has the names.
+    """
 
     graph: str
     values: Mapping[str, Value]
+    allowed: tuple[str, ...] | None = None
 
     @classmethod
     def of_weights(cls, graph: str, weights: Sequence[Any]) -> GraphModel:
@@ -61,6 +70,9 @@ class GraphModel:
         from keraunos.learners.graph_source import graph_source
 
         live = metagraph.imported(self.graph)
+        if self.allowed is not None:
+            with trusting(*self.allowed):
+                check_reached(live.as_graph_def(), [tf_output], "the saved graph", fed={_operation(tf_input)})
         given = metagraph.tensor(live, tf_input, "tfInput")
         output = metagraph.tensor(live, tf_output, "tfOutput")
         feeds = {} if dropout is None else {metagraph.tensor(live, dropout, "tfDropout"): 1.0 if keeps else 0.0}
@@ -88,9 +100,11 @@ class GraphModel:
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> GraphModel:
         """The model that `to_files` wrote."""
-        with np.load(io.BytesIO(files[VALUES_FILE]), allow_pickle=False) as stored:
-            values = {name: stored[name] for name in stored.files}
-        return cls(graph_from_bytes(files[GRAPH_FILE]), values)
+        from keraunos.compat.sparkflow import metagraph
+
+        graph = graph_from_bytes(files[GRAPH_FILE])
+        check_graph(metagraph.parsed(graph).graph_def, "the saved graph", saving=True)
+        return cls(graph, arrays_in(files[VALUES_FILE]), trusted_operations())
 
 
 def graph_to_bytes(text: str) -> bytes:
@@ -100,7 +114,11 @@ def graph_to_bytes(text: str) -> bytes:
 
 def graph_from_bytes(content: bytes) -> str:
     """The JSON in the content of its file."""
-    return gzip.decompress(content).decode()
+    return inflated(content, gzip=True).decode()
+
+
+def _operation(tensor: str) -> str:
+    return tensor.partition(":")[0]
 
 
 def port_of(name: str, tensor: Any) -> Port:

@@ -29,16 +29,20 @@ def imported(text: str) -> Any:
             "`tensorflowGraph` must be set. Expected: the JSON that graph_utils.build_graph(function) gives. "
             f"Received: {text!r}."
         )
+    with tf.Graph().as_default() as graph:
+        v1.train.import_meta_graph(parsed(text), clear_devices=True)
+    return graph
+
+
+def parsed(text: str) -> Any:
+    """The MetaGraphDef that a JSON text describes."""
     try:
-        definition = json_format.Parse(text, v1.MetaGraphDef())
+        return json_format.Parse(text, v1.MetaGraphDef())
     except json_format.ParseError as error:
         raise ModelError(
             "`tensorflowGraph` must be a MetaGraphDef in JSON, as graph_utils.build_graph(function) gives it. "
             f"Received: {text[:60]!r}… ({str(error)[:200]})."
         ) from error
-    with tf.Graph().as_default() as graph:
-        v1.train.import_meta_graph(definition, clear_devices=True)
-    return graph
 
 
 def tensor(graph: Any, name: str | None, parameter: str) -> Any:

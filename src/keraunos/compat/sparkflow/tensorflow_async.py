@@ -287,7 +287,12 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as others do
         estimator = cls()
         if GRAPH_FILE in parts.files:
-            estimator.setParams(tensorflowGraph=graph_from_bytes(parts.files[GRAPH_FILE]))
+            from keraunos.compat.sparkflow import metagraph
+            from keraunos.learners.graph_trust import check_graph
+
+            graph = graph_from_bytes(parts.files[GRAPH_FILE])
+            check_graph(metagraph.parsed(graph).graph_def, "the saved graph")
+            estimator.setParams(tensorflowGraph=graph)
         return estimator
 
 

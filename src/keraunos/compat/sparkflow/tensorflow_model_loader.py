@@ -15,6 +15,9 @@ from pyspark.ml import PipelineModel
 from keraunos.compat.sparkflow.graph_model import GraphModel
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDLModel
 from keraunos.errors import JobError, ModelError
+from keraunos.launch.session_trust import session_trust
+from keraunos.learners.graph_files import check_saved_model, read_meta_graph
+from keraunos.trust import trusted_operations, trusting
 
 
 def load_tensorflow_model(
@@ -37,7 +40,7 @@ def load_tensorflow_model(
         tfDropout: the placeholder for dropout.
         toKeepDropout: whether that is the fraction that is kept.
     """
-    with _restored(path) as (session, names):
+    with trusting(*session_trust()), _restored(path) as (session, names):
         asked = {
             "tfInput": names.get(tfInput, tfInput),
             "tfOutput": names.get(tfOutput, tfOutput),
@@ -46,8 +49,8 @@ def load_tensorflow_model(
         }
         loaded = SparkAsyncDLModel(inputCol=inputCol, predictionCol=predictionCol, **asked)
         loaded = loaded.holding(_graph_model(session, loaded))
-    # What is wrong with the names is told now, and not by the first `transform`.
-    loaded._source()
+        # What is wrong with the names is told now, and not by the first `transform`.
+        loaded._source()
     return loaded
 
 
@@ -91,7 +94,8 @@ def _restore_checkpoint(session: Any, path: str) -> None:
                 f"`path` must be the prefix of a TensorFlow checkpoint, or a SavedModel directory. Received: {path!r}, "
                 f"and there is no {path + ending!r}. Checkpoints there: {', '.join(map(repr, near)) or 'none'}."
             )
-    saver = tf.compat.v1.train.import_meta_graph(path + ".meta", clear_devices=True)
+    meta = read_meta_graph(Path(path + ".meta"))
+    saver = tf.compat.v1.train.import_meta_graph(meta, clear_devices=True)
     if saver is None:
         raise ModelError(f"The graph in {path + '.meta'!r} must have variables to restore. Received: none.")
     saver.restore(session, path)
@@ -100,6 +104,7 @@ def _restore_checkpoint(session: Any, path: str) -> None:
 def _load_saved_model(session: Any, path: str) -> dict[str, str]:
     import tensorflow as tf
 
+    check_saved_model(str(path))
     try:
         loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], path)
     except (OSError, RuntimeError, ValueError) as error:
@@ -126,4 +131,4 @@ def _graph_model(session: Any, asked: SparkAsyncDLModel) -> GraphModel:
     text = json_format.MessageToJson(tf.compat.v1.train.export_meta_graph(graph=graph))
     trainable, others = metagraph.variables(graph)
     kept = [*trainable, *(each for each in others if each.name in needed)]
-    return GraphModel(text, metagraph.values_of(session, kept))
+    return GraphModel(text, metagraph.values_of(session, kept), trusted_operations())

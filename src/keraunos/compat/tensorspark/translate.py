@@ -28,7 +28,7 @@ _ARGUMENTS = {
     "train_op": "fetches",
     "variables": "param_list",
     "feeds": "feed_dict",
-    "ports": "server_port",
+    "serverPorts": "server_port",
     "host": "server_host",
 }
 

@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import ModelError
+from keraunos.learners.graph_files import check_saved_model, inflated
+from keraunos.learners.graph_trust import check_graph, check_reached
 
 GRAPH_FILE, META_FILE = "frozen_inference_graph.pb", "graph_meta.json"
 
@@ -27,6 +29,8 @@ _LARGE = 1024
 _VARIABLES = {"VariableV2", "Variable", "VarHandleOp"}
 _HOLDS_STATE = {*_VARIABLES, "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "IteratorV2"}
 _NAMES_SHOWN = 5
+# What TensorFlow raises for a graph that was damaged.
+_NO_GRAPH = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +102,16 @@ class FrozenGraph:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FrozenGraph:
         """What `to_json` described; the arrays are left out."""
-        return cls(
-            zlib.decompress(base64.b64decode(data["graph"])),
-            inputs=tuple(data["inputs"]),
-            outputs=tuple(data["outputs"]),
-            variables=tuple(data["variables"]),
-            constants=tuple(data["constants"]),
-        )
+        try:
+            content = base64.b64decode(data["graph"])
+            names = ("inputs", "outputs", "variables", "constants")
+            inputs, outputs, variables, constants = (tuple(data[each]) for each in names)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ModelError(
+                "A graph in a model's configuration must have its names and its bytes. Received: "
+                f"{type(error).__name__}: {error}. Save the model again."
+            ) from error
+        return cls(inflated(content), inputs, outputs, variables, constants)
 
 
 def freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, trainable: bool) -> FrozenGraph:
@@ -146,7 +153,8 @@ def read_folder(
     try:
         meta = json.loads((path / META_FILE).read_text(encoding="utf-8"))
         content = (path / GRAPH_FILE).read_bytes()
-    except (OSError, ValueError) as error:
+        _check_meta(meta)
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"`folder` must hold {GRAPH_FILE!r} and {META_FILE!r}. Received: {str(folder)!r} ({error}). Write it with "
             "export_tf or TFNet.save."
@@ -180,6 +188,7 @@ def read_saved_model(
 
     v1 = tf.compat.v1
     with v1.Session(graph=tf.Graph(), config=session_config) as session:
+        check_saved_model(str(path))
         try:
             meta = v1.saved_model.load(session, [tag or v1.saved_model.tag_constants.SERVING], str(path))
         except (OSError, RuntimeError) as error:
@@ -187,11 +196,16 @@ def read_saved_model(
                 f"`model_path` must be a SavedModel with the tag {tag or 'serve'!r}. Received: {path!r} ({error})."
             ) from error
         if init_op is not None:
+            name = str(getattr(init_op, "name", init_op))
+            check_reached(session.graph.as_graph_def(), [name], f"the SavedModel {str(path)!r}")
             session.run(init_op)
         if inputs is None or outputs is None:
             found = _signature(meta, signature, path)
             inputs = inputs or [found.inputs[key].name for key in sorted(found.inputs)]
             outputs = outputs or [found.outputs[key].name for key in sorted(found.outputs)]
+        definition = session.graph.as_graph_def()
+        ends = [str(getattr(each, "name", each)) for each in outputs]
+        check_reached(definition, ends, f"the SavedModel {str(path)!r}")
         return freeze(session, inputs, outputs, trainable=True)
 
 
@@ -261,6 +275,16 @@ def gradients_of(graph: Any, frozen: FrozenGraph, weights: Sequence[Any] | None 
     return [None if each is None else tf.convert_to_tensor(each) for each in found]
 
 
+def _check_meta(meta: Any) -> None:
+    """Raise a `ValueError` where what a folder says of its graph are no names."""
+    if not isinstance(meta, dict):
+        raise ValueError(f"{META_FILE!r} must hold a JSON object")  # noqa: TRY004 - the caller's error for any file
+    for key in ("input_names", "output_names", "variables"):
+        names = meta.get(key, [] if key == "variables" else None)
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise ValueError(f"{key!r} in {META_FILE!r} must be a list of names, not {str(names)[:100]}")
+
+
 def local_path(value: Any, argument: str) -> Path:
     """A path of the driver's file system."""
     text = str(value).removeprefix("file://")
@@ -279,14 +303,23 @@ def _read(content: bytes, inputs: Sequence[str], outputs: Sequence[str], meta: M
         plain = tf.compat.v1.GraphDef.FromString(content)
     except DecodeError as error:
         raise ModelError("The file must hold a GraphDef. Received: bytes that are none.") from error
+    check_graph(plain, "the frozen graph")
     variables = [name.partition(":")[0] for name in meta.get("variables") or ()]
-    with tf.Graph().as_default() as graph:
-        tf.graph_util.import_graph_def(plain, name="")
-        given, wanted = (_tensors(graph, each, name) for each, name in ((inputs, "inputs"), (outputs, "outputs")))
-    plain = _with_placeholders(plain, {tensor.op.name: tensor for tensor in given})
-    plain = _reached(plain, [tensor.op.name for tensor in wanted])
-    _check_inputs(plain, given)
-    return _opened(plain, tuple(each.name for each in given), tuple(each.name for each in wanted), variables)
+    try:
+        with tf.Graph().as_default() as graph:
+            tf.graph_util.import_graph_def(plain, name="")
+            given, wanted = (_tensors(graph, each, name) for each, name in ((inputs, "inputs"), (outputs, "outputs")))
+        plain = _with_placeholders(plain, {tensor.op.name: tensor for tensor in given})
+        plain = _reached(plain, [tensor.op.name for tensor in wanted])
+        _check_inputs(plain, given)
+        return _opened(plain, tuple(each.name for each in given), tuple(each.name for each in wanted), variables)
+    except ModelError:
+        raise
+    except (*_NO_GRAPH, tf.errors.OpError) as error:
+        raise ModelError(
+            f"The file must hold a graph that TensorFlow can read. Received: {type(error).__name__}: "
+            f"{str(error)[:200]}. Export it again."
+        ) from error
 
 
 def _opened(plain: Any, inputs: tuple[str, ...], outputs: tuple[str, ...], variables: Sequence[str]) -> FrozenGraph:

@@ -17,6 +17,7 @@ from keraunos.compat.zoo import frozen_graph
 from keraunos.compat.zoo.frozen_graph import FrozenGraph
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
+from keraunos.learners.graph_trust import check_graph
 from keraunos.learners.registry import use_backend
 
 use_backend("tensorflow")
@@ -253,6 +254,8 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """The layer that `get_config` described."""
         options = dict(config)
         graph = FrozenGraph.from_json(options.pop("graph"))
+        # Whoever makes the layer from an archive of their own trusts all of its operations.
+        check_graph(graph.graph_def(), f"the layer {options.get('name')!r}")
         return cls(None, graph=graph, **options)
 
     def _wrapped(self) -> Any:

@@ -1,7 +1,8 @@
 """The rule that a plan names. Runs where the parameters live; what a rule needs is also asked on the driver.
 
 A rule is found by `module:Class` and imported only when it is asked for. A front-end adds its own with `register_rule`;
-the plan then carries the rule's home, and any process that can import it can run it.
+the plan then carries the rule's home, and any process that can import it can run it. A plan comes from the driver, over
+the job's own connections; a rule that is read from a file is looked at before it gets into one (`RuleSpec.from_saved`).
 """
 
 from __future__ import annotations

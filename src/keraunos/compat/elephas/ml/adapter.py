@@ -17,6 +17,7 @@ from keraunos.compat.elephas.utils.rdd_utils import encode_label
 from keraunos.data.arrow_batches import ArrowReader
 from keraunos.data.sparse_rows import as_dense
 from keraunos.errors import DataError
+from keraunos.launch.spark import quoted
 from keraunos.ml.rendering import nested_lists
 from keraunos.ml.schema import find_field, find_slots, is_vector
 
@@ -80,7 +81,7 @@ def df_to_simple_rdd(
     """
     chosen = df.select(
         *(
-            sf.col(_quoted(find_field(df.schema, name, parameter).name))
+            sf.col(quoted(find_field(df.schema, name, parameter).name))
             for name, parameter in ((features_col, "features_col"), (label_col, "label_col"))
         )
     )
@@ -119,7 +120,7 @@ def _pair(classes: int | None, row: Any) -> tuple[Any, Any]:
 
 
 def _plain(df: DataFrame, name: str) -> Any:
-    column = sf.col(_quoted(name))
+    column = sf.col(quoted(name))
     return (
         sf.unwrap_udt(column).alias(name) if is_vector(find_field(df.schema, name, "features_col").dataType) else column
     )
@@ -133,7 +134,3 @@ def _one_chunk(column: Any) -> Any:
         if column.num_chunks
         else pa.array([], column.type)
     )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

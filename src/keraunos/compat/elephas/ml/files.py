@@ -18,6 +18,7 @@ import numpy as np
 from keraunos.compat.elephas.utils.model_utils import as_enum
 from keraunos.errors import JobError, ModelError
 from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.learners.archive_parts import check_hdf5
 from keraunos.ml.persistence import Parts
 
 SUFFIXES = (".h5", ".hdf5")
@@ -95,6 +96,7 @@ def _to_bytes(stage: Stage) -> bytes:
 def _from_bytes(content: bytes, path: str) -> Stage:
     import h5py
 
+    check_hdf5(content)
     with h5py.File(io.BytesIO(content), "r") as file:
         text = file.attrs.get(_ATTRIBUTE)
         if text is None:

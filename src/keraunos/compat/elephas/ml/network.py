@@ -13,12 +13,15 @@ import numpy as np
 from keraunos.compat.elephas.ml import values
 from keraunos.compat.elephas.utils.model_utils import ModelType
 from keraunos.errors import JobError, ModelError
-from keraunos.learners.keras_archive import to_archive
+from keraunos.launch.session_trust import session_trust
+from keraunos.learners.keras_archive import live_source
+from keraunos.learners.keras_files import checked_config
 from keraunos.ml.heads import Head
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering, output_names
 from keraunos.ml.signature import Signature
 from keraunos.telemetry.history import History
+from keraunos.trust import trusting
 
 CustomObjects = Mapping[str, Any]
 
@@ -41,9 +44,13 @@ def model_of(config: Any, custom_objects: CustomObjects) -> Any:
     """The model of an architecture, with fresh weights; compiled where the JSON was written from a compiled one."""
     text = config if isinstance(config, str) else json.dumps(config)
     try:
-        model = keras.models.model_from_json(text, custom_objects=dict(custom_objects))
+        with trusting(*session_trust()):
+            known = checked_config(json.loads(text), custom_objects)
+        model = keras.models.model_from_json(text, custom_objects=known)
         if not isinstance(model, keras.Model):
             raise TypeError(f"It describes a {type(model).__name__}.")
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(
             "`keras_model_config` must be an architecture that Keras 3 reads. Received: one that it does not: "
@@ -82,13 +89,15 @@ def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | No
             f"`weights` must be those of the model in `keras_model_config`, as model.get_weights() gives them. "
             f"Received: {len(weights)} arrays that do not fit: {error}"
         ) from error
+    source = live_source(model, custom)
     return Trained(
-        archive=to_archive(model, custom),
+        archive=source.archive,
         history=History(),
         signature=Signature.of(model),
         backend=keras.config.backend(),
         floatx=keras.config.floatx(),
         head=head_of(model_type, logits=False),
+        trusted=source.trusted,
     )
 
 
@@ -121,6 +130,9 @@ def rendering_of(trained: Trained, column: str | Mapping[str, str], *, classes: 
 def optimizer_of(value: Any) -> Any:
     """An optimizer of Keras's by name or configuration."""
     try:
+        if isinstance(value, Mapping):
+            with keras.saving.custom_object_scope(checked_config(dict(value), {})):
+                return keras.optimizers.get(value)
         return keras.optimizers.get(value)
     except (KeyError, TypeError, ValueError) as error:
         raise JobError(

@@ -104,7 +104,10 @@ def from_plain(value: Any, custom_objects: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping) and "class_name" in value:
         import keras
 
-        return keras.saving.deserialize_keras_object(dict(value), custom_objects=dict(custom_objects))
+        from keraunos.learners.keras_files import checked_config
+
+        known = checked_config(dict(value), custom_objects)
+        return keras.saving.deserialize_keras_object(dict(value), custom_objects=known)
     if isinstance(value, Mapping):
         return {name: from_plain(each, custom_objects) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -20,6 +20,7 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.learners.archive_parts import arrays_in
 from keraunos.parameters import Layout, Vector
 
 _MODEL, _METHOD = "model", "optimMethod-TFParkTraining"
@@ -59,7 +60,6 @@ def read_checkpoint(path: str, version: Any) -> Checkpoint:
             f"{missing[0]!r}. The versions are the numbers behind 'model.'."
         )
     where = json.loads(folder.read(f"{_METHOD}.{version}"))
-    with np.load(io.BytesIO(folder.read(f"{_MODEL}.{version}")), allow_pickle=False) as packed:
-        values = {name: packed[name] for name in packed.files}
+    values = arrays_in(folder.read(f"{_MODEL}.{version}"))
     state = TrainingState.after(where["steps"], where["epochs"], loss=where["loss"], score=where["score"])
     return Checkpoint(values, state)

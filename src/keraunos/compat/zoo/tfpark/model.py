@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from keraunos.compat.zoo.tfpark.trained import Trained
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.errors import JobError
 from keraunos.launch.evaluate import evaluate_rdd
+from keraunos.launch.session_trust import session_trust
+from keraunos.trust import trusting
 
 _BATCH_ROWS = 32
 
@@ -134,10 +137,12 @@ class KerasModel:
         """The model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
         import tensorflow as tf
 
-        if tf.executing_eagerly():
-            import keras
+        from keraunos.learners.keras_files import check_keras_2_file, read_file
 
-            return KerasModel(keras.saving.load_model(path))
+        with trusting(*session_trust()):
+            if tf.executing_eagerly():
+                return KerasModel(read_file(Path(path)))
+            check_keras_2_file(Path(path))
         import tf_keras
 
         return KerasModel(tf_keras.models.load_model(path))

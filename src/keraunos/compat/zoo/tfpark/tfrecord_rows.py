@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from pyspark import RDD
 
+from keraunos import scratch
 from keraunos.compat.zoo.tfpark.row_sources import RowSource
 from keraunos.errors import DataError, JobError
 
@@ -85,7 +86,7 @@ def _read_portion(portion: tuple[str, int, int]) -> Iterator[tuple[bytes]]:
 
 def _read_contents(part: int, parts: int, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[bytes]]:
     for address, content in files:
-        with tempfile.NamedTemporaryFile(prefix="keraunos-tfrecord-") as file:
+        with tempfile.NamedTemporaryFile(prefix="keraunos-tfrecord-", dir=scratch.spark_directory()) as file:
             file.write(content)
             file.flush()
             yield from _records(file.name, address, part, parts)

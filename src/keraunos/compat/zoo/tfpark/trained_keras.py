@@ -71,10 +71,11 @@ class TrainedKeras:
 
     def take(self, archive: bytes) -> None:
         """Set the model's variables to an archive's."""
-        from keraunos.learners.keras_archive import from_archive
+        from keraunos.learners.keras_archive import from_archive, live_modules
         from keraunos.learners.keras_variables import read_vector, write_vector
 
-        write_vector(self.model, read_vector(from_archive(archive)))
+        # The archive is this model's own, as it came out of a training.
+        write_vector(self.model, read_vector(from_archive(archive, trusted=live_modules(self.model))))
 
     def count_on(self, steps: int) -> None:
         """The model counts no steps outside of its optimizer, which begins anew with every training."""
@@ -104,11 +105,9 @@ class TrainedKeras:
 
 def source_of(model: Any) -> ModelSource:
     """A model with its present values."""
-    import keras
+    from keraunos.learners.keras_archive import live_source
 
-    from keraunos.learners.keras_archive import to_archive
-
-    return ModelSource(to_archive(model), keras.config.backend(), keras.config.floatx())
+    return live_source(model)
 
 
 def feature_slots(model: Any, dataset: TFDataset) -> tuple[Slot, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from keraunos.compat.zoo.pipeline.api.keras.channels_first import TransposedConv2D
 from keraunos.compat.zoo.pipeline.api.keras.elsewhere import ELSEWHERE
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import JobError, one_of
@@ -180,7 +181,7 @@ def Convolution2D(
 ) -> Any:
     """Filters over images."""
     return _layer(
-        keras.layers.Conv2D,
+        TransposedConv2D if _ordering(dim_ordering) == "channels_first" else keras.layers.Conv2D,
         input_shape,
         nb_filter,
         (nb_row, nb_col),

@@ -22,13 +22,14 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2, tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns
-from keraunos.job.training_job import ModelSource
 from keraunos.launch import local, preflight, spark
 from keraunos.launch.predict import predict_rdd
-from keraunos.learners.keras_archive import from_archive, to_archive
+from keraunos.launch.session_trust import session_trust
+from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.keras_variables import write_vector
 from keraunos.learners.registry import use_backend
 from keraunos.parameters import Layout, Vector
+from keraunos.trust import trusting
 
 use_backend("tensorflow")
 
@@ -116,7 +117,7 @@ class KerasNet:
             result = local.fit(job, [records.table(job.columns.names)], hooks=[hooks])
         else:
             result = spark.fit(job, data, hooks=[hooks])
-        self.model.set_weights(from_archive(result.archive).get_weights())
+        self.model.set_weights(from_archive(result.archive, trusted=job.model.trusted).get_weights())
         self._state = hooks.state
 
     @in_tensorflow_2
@@ -137,7 +138,7 @@ class KerasNet:
             )
             return found
         columns = Columns(features=training.columns_of(self.model).features)
-        source = ModelSource(to_archive(self.model), "tensorflow")
+        source = live_source(self.model, backend="tensorflow")
         return predict_rdd(records.spread(len(self.model.inputs)), source, columns, batch_rows=batch_per_thread)
 
     def predict_classes(
@@ -210,7 +211,8 @@ class KerasNet:
     @in_tensorflow_2
     def load(path: str) -> KerasNet:
         """The model that `save` wrote."""
-        model = from_archive(Path(path).read_bytes())
+        with trusting(*session_trust()):
+            model = from_archive(Path(path).read_bytes())
         return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
     def _compiled(self) -> OptimMethod:

@@ -25,9 +25,9 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.schedule import Schedule
-from keraunos.job.training_job import ModelSource, TrainingJob
+from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
-from keraunos.learners.keras_archive import check_trainable, to_archive
+from keraunos.learners.keras_archive import check_trainable, live_source
 
 # What Analytics Zoo's names of optimizers stand for.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
@@ -140,7 +140,7 @@ def job_for(
     """The job that trains a compiled model synchronously by an optim method."""
     check_trainable(model)
     return TrainingJob(
-        model=ModelSource(to_archive(model), "tensorflow"),
+        model=live_source(model, backend="tensorflow"),
         columns=columns_of(model),
         schedule=Schedule(**schedule, batch_total=batch_size),
         exchange=ExchangePlan("gradients", 1, "synchronous", rule),

@@ -1,0 +1,125 @@
+"""Which code a file may name. Runs on the driver and on workers.
+
+A saved model names the classes that it consists of. Naming a class must not be enough to have its module imported:
+otherwise whoever writes a file runs what they like in the process that reads it. A file may name Keras's own classes,
+what is registered in this process, what was handed over with the call, and modules that the user trusts: those given to
+`trust_modules`, to `trusting`, or in Spark's setting `spark.keraunos.trustedModules`.
+
+Workers get a model from their driver, with a list of the modules that it needs there; they trust that list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from keraunos.errors import JobError
+
+SETTING = "spark.keraunos.trustedModules"
+MAIN = "__main__"
+# TensorFlow has every operation here by its name: a graph that reads or writes files names it so.
+RAW_OPERATIONS = "tensorflow.raw_ops"
+# Layers that hold a graph in their configuration.
+GRAPH_LAYERS = "keraunos.compat.zoo.tfnet"
+
+# The modules of this package whose classes are in models and rules that it saves. Each is named: most of the package's
+# modules have no business in a file.
+OWN_MODULES = frozenset(
+    {
+        "keraunos.compat.paddle.lowering.evaluators",
+        "keraunos.compat.paddle.lowering.keras_layers",
+        "keraunos.compat.paddle.updates.optimizer",
+        "keraunos.compat.sparkflow.rules",
+        "keraunos.compat.tensorspark.rules",
+        "keraunos.compat.zoo.pipeline.api.keras.channels_first",
+        "keraunos.compat.zoo.rules",
+        GRAPH_LAYERS,
+        "keraunos.compat.zoo.vector_rules",
+    }
+)
+
+_everywhere: set[str] = set()
+_lock = threading.Lock()
+_here: ContextVar[tuple[str, ...]] = ContextVar("trusted_modules", default=())
+
+
+def trust_modules(*names: str) -> None:
+    """Trust modules in this process from now on: files that are read may name their classes and functions.
+
+    Args:
+        names: modules, or packages, which stand for all modules below them too.
+    """
+    checked = trusted_names(names)
+    with _lock:
+        _everywhere.update(checked)
+
+
+@contextmanager
+def trusting(*names: str) -> Iterator[None]:
+    """Trust modules, besides those that are trusted already, in what this thread reads within the `with` block.
+
+    Args:
+        names: modules, or packages, which stand for all modules below them too.
+    """
+    token = _here.set((*_here.get(), *trusted_names(names)))
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def is_trusted(module: str | None) -> bool:
+    """Whether a file may name what is in a module."""
+    if not isinstance(module, str) or module == MAIN:
+        return False
+    return module in OWN_MODULES or any(module == name or module.startswith(f"{name}.") for name in _trusted())
+
+
+def trusted_names(given: Any, argument: str = "trustedModules") -> tuple[str, ...]:
+    """The names of modules in a list, or in a text with commas between them."""
+    names: Iterable[Any] = given.split(",") if isinstance(given, str) else given or ()
+    if not isinstance(names, Iterable):
+        raise JobError(f"`{argument}` must be a list of names of modules. Received: {given!r}.")
+    found = [name.strip() if isinstance(name, str) else name for name in names]
+    for name in found:
+        is_name = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+        if (name or not isinstance(given, str)) and not is_name:
+            raise JobError(
+                f"`{argument}` must be names of modules, such as 'my_layers' or 'my_package.layers'. Received: "
+                f"{name!r}."
+            )
+        if name == MAIN:
+            raise JobError(
+                f"`{argument}` must be modules that other processes can import. Received: {MAIN!r}. Register the class "
+                "with `keras.saving.register_keras_serializable` before the file is read."
+            )
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def how_to_trust(module: str) -> str:
+    """What a message tells a user to do who knows the module that a file names."""
+    if module == MAIN:
+        return "Register it with `keras.saving.register_keras_serializable`, or hand it over, before the file is read"
+    return (
+        f"If you trust the file, allow the module: set {SETTING}={module} for the Spark session, or call "
+        f"keraunos.trust_modules({module!r})"
+    )
+
+
+def trusted_operations() -> tuple[str, ...]:
+    """What of the trusted names allows operations of TensorFlow graphs."""
+    return tuple(
+        sorted(name for name in _trusted() if f"{RAW_OPERATIONS}.".startswith(f"{name}.") or _is_operation(name))
+    )
+
+
+def _is_operation(name: str) -> bool:
+    return name.startswith(f"{RAW_OPERATIONS}.")
+
+
+def _trusted() -> set[str]:
+    with _lock:
+        return _everywhere | set(_here.get())

@@ -1,0 +1,29 @@
+"""Connections of a stranger, as a program: `python -m tests.exchange.flood PORT COUNT HEX PADDING`.
+
+It opens COUNT connections, sends the bytes and some padding on each, says "done", and holds them until its standard
+input ends.
+"""
+
+import resource
+import socket
+import sys
+
+
+def main():
+    port, count, says = int(sys.argv[1]), int(sys.argv[2]), bytes.fromhex(sys.argv[3]) + bytes(int(sys.argv[4]))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    strangers = []
+    for _ in range(count):
+        stranger = socket.create_connection(("127.0.0.1", port), timeout=20)
+        strangers.append(stranger)
+        try:
+            stranger.sendall(says)
+        except OSError:
+            continue
+    print("done", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What strangers can take from a server that listens on a port before they have authenticated."""
+
+import gc
+import struct
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keraunos.exchange import doorman
+from keraunos.exchange.client import Client
+from keraunos.exchange.server import Server
+from keraunos.exchange.wire import CHUNK_BYTES
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.parameters import Layout
+
+LAYOUT = Layout(("w",), ((3,),), trainable=1)
+STRANGERS = 2000
+# The links of the workers themselves.
+FEW = 16
+# ZeroMQ's greeting, and the head of a frame that it makes room for.
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
+FRAME = struct.pack("!BQ", 6, CHUNK_BYTES)
+
+
+def resident():
+    gc.collect()
+    (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS")]
+    return int(line.split()[1]) << 10
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextmanager
+def flood(port, says, padding):
+    """A process of a stranger's with many connections, which it holds."""
+    command = [sys.executable, "-m", "tests.exchange.flood", str(port), str(STRANGERS), says.hex(), str(padding)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("says", "padding"),
+    [(b"", 0), (GREETING, 0), (GREETING + FRAME, CHUNK_BYTES - 1)],
+    ids=["idle", "greeting", "unfinished frame"],
+)
+def test_strangers_are_bounded_in_number_and_memory_and_workers_come_in_beside_them(says, padding, capsys):
+    with (
+        Server(ExchangePlan.named("averaging"), 2, LAYOUT, np.zeros(3, np.float32), host="127.0.0.1") as server,
+        Client(server.connection, 0, 1) as early,
+    ):
+        early.hello({})
+        port = int(server.connection["address"].rpartition(":")[2])
+        before, memory = descriptors(), resident()
+        with flood(port, says, padding) as process:
+            samples = []
+            told = threading.Thread(target=process.stdout.readline)
+            told.start()
+            while told.is_alive():
+                samples.append((descriptors() - before, resident() - memory))
+                told.join(0.02)
+            with Client(server.connection, 1, 1) as late:
+                assert late.hello({})
+            assert early.hello({})
+            while descriptors() - before > doorman.MOST_PENDING + FEW:
+                threading.Event().wait(0.05)
+        most, taken = (max(values) for values in zip(*samples, strict=True))
+        with capsys.disabled():
+            print(f"\n{STRANGERS:,} strangers: at most {most} more descriptors and {taken >> 20:+} MB here")
+        # The bound holds soon, not at every moment: all of it happens while the machine does other things.
+        assert most < STRANGERS // 2
+        assert taken < 1 << 30
