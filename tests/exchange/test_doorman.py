@@ -1,12 +1,11 @@
 """What strangers can take from a server that listens on a port before they have authenticated."""
 
-import gc
+import os
 import struct
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from keraunos.exchange.server import Server
 from keraunos.exchange.wire import CHUNK_BYTES
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout
+from tests.exchange.footprint import Footprint
 
 LAYOUT = Layout(("w",), ((3,),), trainable=1)
 STRANGERS = 2000
@@ -25,16 +25,6 @@ FEW = 16
 # ZeroMQ's greeting, and the head of a frame that it makes room for.
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
 FRAME = struct.pack("!BQ", 6, CHUNK_BYTES)
-
-
-def resident():
-    gc.collect()
-    (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
-
-
-def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @contextmanager
@@ -58,20 +48,15 @@ def test_strangers_are_bounded_in_number_and_memory_and_workers_come_in_beside_t
     ):
         early.hello({})
         port = int(server.connection["address"].rpartition(":")[2])
-        before, memory = descriptors(), resident()
+        before = Footprint.of(os.getpid())
         with flood(port, says, padding) as process:
-            samples = []
-            told = threading.Thread(target=process.stdout.readline)
-            told.start()
-            while told.is_alive():
-                samples.append((descriptors() - before, resident() - memory))
-                told.join(0.02)
+            descriptors, resident = map(int, process.stdout.readline().split())
             with Client(server.connection, 1, 1) as late:
                 assert late.hello({})
             assert early.hello({})
-            while descriptors() - before > doorman.MOST_PENDING + FEW:
+            while Footprint.of(os.getpid()).descriptors - before.descriptors > doorman.MOST_PENDING + FEW:
                 threading.Event().wait(0.05)
-        most, taken = (max(values) for values in zip(*samples, strict=True))
+        most, taken = descriptors - before.descriptors, resident - before.resident
         with capsys.disabled():
             print(f"\n{STRANGERS:,} strangers: at most {most} more descriptors and {taken >> 20:+} MB here")
         # The bound holds soon, not at every moment: all of it happens while the machine does other things.

@@ -1,8 +1,8 @@
 """A server that trains while it is attacked: it finishes, with the bits of the undisturbed run, and stays small."""
 
 import gc
+import os
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from keraunos.exchange.security import Credentials
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout
 from tests.exchange import fuzz
+from tests.exchange.footprint import Footprint
 from tests.exchange.members import Job
 
 LAYOUT = Layout(("w", "s"), ((1500,), (200,)), trainable=1)
@@ -118,8 +119,7 @@ class Attack:
 def resident():
     """The process's resident memory, in bytes."""
     gc.collect()
-    (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
+    return Footprint.of(os.getpid()).resident
 
 
 @pytest.mark.slow
