@@ -49,6 +49,7 @@ NEED_OPTUNA = [
     "compat/elephas/test_hyper_templates.py",
     "compat/elephas/test_hyperparam.py",
     "tuning/test_objective_search.py",
+    "tuning/test_proposals.py",
 ]
 NEED_JUPYTER = ["cli/test_notebook.py", "notebook"]
 collect_ignore = [

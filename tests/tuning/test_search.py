@@ -4,8 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator, RegressionEvaluator
+from pyspark.ml.feature import StandardScaler
 from pyspark.ml.linalg import Vectors
 from pyspark.ml.tuning import ParamGridBuilder
 
@@ -14,6 +16,7 @@ from keraunos.compat.sparkflow.graph_utils import build_graph
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDL, SparkAsyncDLModel
 from keraunos.errors import JobError, WorkerError
 from keraunos.tuning.search import search
+from keraunos.tuning.space import LogUniform, Uniform
 from tests.compat.sparkflow import models
 
 pytestmark = pytest.mark.spark
@@ -114,3 +117,40 @@ def test_a_mistake_ends_the_search_before_it_begins(frame, estimator):
         search(estimator, {"iters": [1]}, frame, validation=2)
     with pytest.raises(JobError, match="`mode` must be one of"):
         search(estimator, {"iters": [1]}, frame, mode="local")
+
+
+def test_values_that_follow_from_earlier_trials(frame):
+    """Twelve trials, of which two know the first ten: they keep to what did well, and a second search is the same."""
+    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(2, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    classifier = KerasClassifier(model=model, epochs=2, batchSize=16, verbose=0, seed=1)
+    space = {"learningRate": LogUniform(1e-8, 0.1), classifier.batchSize: [16, 32]}
+    found, again = (search(classifier, space, frame, sampler="tpe", trials=12, seed=4) for _ in range(2))
+    assert [each.params for each in found.trials] == [each.params for each in again.trials]
+    assert set(found.trials[0].params) == {"learningRate", "batchSize"}
+    assert found.best.metric == min(each.metric for each in found.trials)
+    known = sorted(found.trials[:10], key=lambda each: each.metric)
+    assert min(each.params["learningRate"] for each in found.trials[11:]) > known[-1].params["learningRate"]
+
+
+def test_a_pipeline_is_searched_by_the_names_of_its_stages_params(frame):
+    pipeline = Pipeline(stages=[StandardScaler(inputCol="features", outputCol="scaled"), LogisticRegression()])
+    evaluator = MulticlassClassificationEvaluator(metricName="accuracy")
+    space = {"maxIter": [0, 20], "withMean": [True, False], "regParam": Uniform(0.0, 0.1)}
+    found = search(pipeline, space, frame, evaluator=evaluator, sampler="tpe", trials=3)
+    assert (found.mode, len(found.trials)) == ("distributed", 3)
+    assert set(found.best.params) == {"maxIter", "withMean", "regParam"}
+    assert found.best.metric == max(each.metric for each in found.trials)
+    assert isinstance(found.best_model, PipelineModel)
+    two = Pipeline(stages=[LogisticRegression(), LogisticRegression()])
+    with pytest.raises(JobError, match=r"`space` must name one Param, and 2 stages .*'featuresCol'"):
+        search(two, {"featuresCol": ["features"]}, frame, evaluator=evaluator)
+    with pytest.raises(JobError, match="`space` must be one of .*Received: 'maxIters'"):
+        search(pipeline, {"maxIters": [1]}, frame, evaluator=evaluator)
+
+
+def test_an_adaptive_search_refuses_a_mistake_before_it_begins(frame, estimator):
+    with pytest.raises(JobError, match="`sampler` must be one of"):
+        search(estimator, {"iters": [1]}, frame, sampler="bayes")
+    with pytest.raises(JobError, match="`tfOptimizer` must be one of"):
+        search(estimator, {"iters": [1], "tfOptimizer": ["adam", "adamw"]}, frame, sampler="tpe", trials=2)

@@ -10,8 +10,6 @@ import json
 import logging
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +18,19 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from keraunos import errors
-from keraunos.errors import ClusterError, JobError, KeraunosError, WorkerError
+from keraunos.errors import ClusterError, KeraunosError, WorkerError
 from keraunos.launch.spark import translated
 from keraunos.tuning.objective_task import (
-    STARTUP,
     Objective,
     Order,
+    known_trials,
+    load_optuna,
+    quiet_optuna,
     run_objective,
     trial_from_plain,
     trial_to_plain,
 )
-from keraunos.tuning.task_pool import TaskPool
+from keraunos.tuning.task_pool import TaskPool, Threads, run_in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -99,18 +99,6 @@ def search_objective(
         sent.destroy()
 
 
-def load_optuna() -> Any:
-    """Optuna, or an error that says how to install it."""
-    try:
-        import optuna
-    except ModuleNotFoundError as error:
-        raise JobError(
-            f"A search over a function's values needs Optuna. Received: {error}. Install it with "
-            "`pip install 'keraunos[hyperparam]'`, on the executors too."
-        ) from error
-    return optuna
-
-
 class Search:
     """Starts trials, and tells Optuna what they came to in the order in which they were started.
 
@@ -135,30 +123,24 @@ class Search:
         self._ended: dict[int, ObjectiveTrial] = {}
         self._untold: dict[int, Any] = {}
 
-    def on(self, threads: Callable[[int], AbstractContextManager[Callable[..., Future[Any]]]]) -> ObjectiveResult:
+    def on(self, threads: Threads) -> ObjectiveResult:
         """Run all trials in threads, which `TaskPool.threads` gives."""
-        running: set[Future[Any]] = set()
-        started = 0
-        with threads(self._at_once) as start:
-            while started < self._trials or running:
-                while started < self._trials and len(running) < self._at_once and self._may_start(started):
-                    running.add(start(self._run, self._order(started, history=self._history(started))))
-                    started += 1
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for each in done:
-                    self._take(*each.result())
+        run_in_turn(
+            threads,
+            self._trials,
+            self._at_once,
+            may_start=self._may_start,
+            call=lambda number: functools.partial(self._run, self._order(number, history=self._history(number))),
+            take=lambda ended: self._take(*ended),
+        )
         return self._result()
 
-    def _known(self, number: int) -> int:
-        """How many trials the one of that number is to know; fewer than `STARTUP` would make no difference to it."""
-        known = number - self._at_once + 1
-        return known if known >= STARTUP else 0
-
     def _may_start(self, number: int) -> bool:
-        return len(self._study.trials) >= self._known(number)
+        return len(self._study.trials) >= known_trials(number, self._at_once)
 
     def _history(self, number: int) -> list[dict[str, Any]]:
-        return [trial_to_plain(each, each.value) for each in self._study.trials[: self._known(number)]]
+        known = self._study.trials[: known_trials(number, self._at_once)]
+        return [trial_to_plain(each, each.value) for each in known]
 
     def _take(self, trial: ObjectiveTrial, frozen: Any) -> None:
         if trial.error is None:
@@ -216,10 +198,6 @@ def _best_of(trials: Sequence[ObjectiveTrial]) -> list[ObjectiveTrial]:
 
 def _study() -> Any:
     """Optuna's book of the trials; it says nothing of its own."""
-    optuna = load_optuna()
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
+    load_optuna("A search over a function's values")
+    with quiet_optuna() as optuna:
         return optuna.create_study()
-    finally:
-        optuna.logging.set_verbosity(before)

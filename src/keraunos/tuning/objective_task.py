@@ -11,6 +11,7 @@ import json
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -49,8 +50,8 @@ class Order:
 
     number: int
     seed: int
-    backend: str
-    floatx: str
+    backend: str = ""
+    floatx: str = "float32"
     history: Sequence[Mapping[str, Any]] = ()
 
 
@@ -75,6 +76,41 @@ def run_objective(objective: Objective, data: Any, order: Order, indices: Iterat
             yield b"", json.dumps({"final": type(error).__name__, "message": str(error)})
         else:
             yield outcome.archive, json.dumps(told | {"seconds": time.monotonic() - started}, default=repr)
+
+
+def load_optuna(what: str) -> Any:
+    """Optuna, or an error that says what needs it and how to install it."""
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise JobError(
+            f"{what} needs Optuna. Received: {error}. Install it with `pip install 'keraunos[hyperparam]'`, on the "
+            "executors too."
+        ) from error
+    return optuna
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[Any]:
+    """Optuna, which says no more than warnings meanwhile."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield optuna
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def known_trials(number: int, at_once: int) -> int:
+    """How many trials the one of that number knows, where so many run at once.
+
+    It knows all that ended before the last ones were started, in whatever order those end. Fewer than `STARTUP` would
+    make no difference to it.
+    """
+    known = number - at_once + 1
+    return known if known >= STARTUP else 0
 
 
 def trial_for(order: Order) -> Any:

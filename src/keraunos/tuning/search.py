@@ -1,7 +1,8 @@
 """Hyper-parameter search: many fits, the best of them kept. Runs on the driver.
 
 While all rows fit a worker, a trial is one Spark task that trains on all of them, and as many trials run at once as
-Spark has slots. Beyond that each trial is a distributed fit, one after the other.
+Spark has slots. Beyond that each trial is a distributed fit, one after the other. The values of the trials are known
+beforehand, or follow from what earlier trials came to.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.ml import Pipeline
 from pyspark.sql import DataFrame
 
 from keraunos.errors import JobError, WorkerError, one_of
@@ -24,7 +25,9 @@ from keraunos.launch import spark as launch
 from keraunos.launch.kept_rows import kept
 from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.tuning.proposals import SAMPLERS, Learned, Listed, Proposals
 from keraunos.tuning.space import Candidate, candidates, name_of
+from keraunos.tuning.task_pool import run_in_turn
 from keraunos.tuning.trials import TaskTrials, bytes_of
 
 logger = logging.getLogger(__name__)
@@ -75,6 +78,7 @@ def search(
     validation: Any = 0.2,
     trials: int | None = None,
     seed: int = 0,
+    sampler: str = "random",
     mode: str = "auto",
     max_bytes: int = FITS_A_WORKER,
     on_trial: Callable[[Trial], Any] | None = None,
@@ -82,14 +86,17 @@ def search(
     """Fit an estimator with many sets of Params, and keep the model that does best on rows it was not trained on.
 
     Args:
-        estimator: a spark.ml Estimator; those of Keraunos can also be searched without an evaluator and as tasks.
+        estimator: a spark.ml Estimator, a Pipeline among them; those of Keraunos can also be searched without an
+            evaluator and as tasks.
         space: a list of param maps, as ParamGridBuilder().build() gives it; or a mapping from each Param, or its name,
-            to a list of values or a distribution (`keraunos.tuning.space`).
+            to a list of values or a distribution (`keraunos.tuning.space`). A name may be one of a Pipeline's stages'.
         data: the DataFrame to train on.
         evaluator: a spark.ml Evaluator for the validation rows; without one, the model's own loss on them counts.
         validation: the rows to validate on: a fraction of `data`, or, with an evaluator, another DataFrame.
-        trials: how many sets to draw from the space at random; without it all are tried.
+        trials: how many sets to draw from the space; without it all are tried.
         seed: of the random choices.
+        sampler: "random" draws all sets beforehand; "tpe" lets Optuna choose each one from what earlier trials came to
+            (the extra `hyperparam`), after ten that are drawn at random.
         mode: "tasks" for a trial a task, each on all rows; "distributed" for one distributed fit after the other;
             "auto" for tasks while the rows take no more than `max_bytes` as Arrow.
         max_bytes: how many bytes of rows fit a worker.
@@ -97,16 +104,18 @@ def search(
     """
     if mode not in MODES:
         raise JobError(one_of("mode", mode, MODES))
-    sets = candidates(space, trials=trials, seed=seed)
-    variants = [_Variant(number, each, _with(estimator, each)) for number, each in enumerate(sets)]
+    if sampler not in SAMPLERS:
+        raise JobError(one_of("sampler", sampler, SAMPLERS))
     _check(estimator, evaluator, validation, mode)
+    proposals, first = _proposals(estimator, space, trials, seed, sampler)
     with _split(data, validation, evaluator, seed) as (train, held_out):
         measure = _Measure(evaluator, held_out, validation)
         keeper = _Keeper(measure, on_trial)
-        if _as_tasks(mode, variants[0].estimator, train, max_bytes):
-            _run_tasks(variants, train, measure, keeper)
+        run = _Runs(estimator, proposals, train, measure, keeper)
+        if _as_tasks(mode, first, train, max_bytes):
+            run.as_tasks()
             return keeper.result("tasks")
-        _run_one_by_one(variants, train, measure, keeper)
+        run.one_by_one()
         return keeper.result("distributed")
 
 
@@ -185,25 +194,65 @@ class _Keeper:
         return SearchResult(trials, best, model, self._measure.name, mode)
 
 
-def _run_tasks(variants: Sequence[_Variant], train: Any, measure: _Measure, keeper: _Keeper) -> None:
-    """A trial a task, as many at once as there are slots."""
-    planning = threading.Lock()
+class _Runs:
+    """Takes proposals, trains an estimator with each, and lets the next ones know how it went."""
 
-    def run(variant: _Variant) -> None:
-        with planning:
-            plan = measure.prepared(variant.estimator.plan_fit(train, workers=1))
-            rows = trials.send(plan)
-        _judge(variant, measure, keeper, lambda: _finished(plan, trials.train(plan, rows)))
+    def __init__(self, estimator: Any, proposals: Proposals, train: Any, measure: _Measure, keeper: _Keeper) -> None:
+        self._estimator = estimator
+        self._proposals = proposals
+        self._train = train
+        self._measure = measure
+        self._keeper = keeper
 
-    with closing(TaskTrials(train.sparkSession.sparkContext)) as trials, trials.threads(trials.slots) as start:
-        for each in as_completed([start(run, variant) for variant in variants]):
-            each.result()
+    def as_tasks(self) -> None:
+        """A trial a task, as many at once as there are slots."""
+        planning = threading.Lock()
 
+        def run(variant: _Variant) -> Trial:
+            with planning:
+                plan = self._measure.prepared(variant.estimator.plan_fit(self._train, workers=1))
+                rows = trials.send(plan)
+            return self._judged(variant, lambda: _finished(plan, trials.train(plan, rows)))
 
-def _run_one_by_one(variants: Sequence[_Variant], train: Any, measure: _Measure, keeper: _Keeper) -> None:
-    """One distributed fit after the other."""
-    for variant in variants:
-        _judge(variant, measure, keeper, functools.partial(_distributed, variant.estimator, train, measure))
+        with closing(TaskTrials(self._train.sparkSession.sparkContext)) as trials:
+            at_once = min(trials.slots, self._proposals.count)
+            run_in_turn(
+                trials.threads,
+                self._proposals.count,
+                at_once,
+                may_start=lambda number: self._proposals.may_propose(number, at_once),
+                call=lambda number: functools.partial(run, self._variant(number, at_once)),
+                take=self._tell,
+            )
+
+    def one_by_one(self) -> None:
+        """One distributed fit after the other."""
+        for number in range(self._proposals.count):
+            variant = self._variant(number, 1)
+            train = functools.partial(_distributed, variant.estimator, self._train, self._measure)
+            self._tell(self._judged(variant, train))
+
+    def _variant(self, number: int, at_once: int) -> _Variant:
+        params = self._proposals.propose(number, at_once)
+        return _Variant(number, params, _with(self._estimator, params))
+
+    def _judged(self, variant: _Variant, train: Callable[[], tuple[Any, TrainingResult | None]]) -> Trial:
+        """Train a variant and measure it; a worker that fails ends its own trial only."""
+        params = {name_of(key): value for key, value in variant.params.items()}
+        started = time.monotonic()
+        try:
+            model, result = train()
+        except WorkerError as error:
+            trial = Trial(variant.number, params, math.nan, time.monotonic() - started, str(error))
+            self._keeper.offer(trial, None)
+            return trial
+        metric = self._measure.of(model, result)
+        trial = Trial(variant.number, params, metric, time.monotonic() - started)
+        self._keeper.offer(trial, model)
+        return trial
+
+    def _tell(self, trial: Trial) -> None:
+        self._proposals.tell(trial.number, -trial.metric if self._measure.larger_is_better else trial.metric)
 
 
 def _distributed(estimator: Any, train: Any, measure: _Measure) -> tuple[Any, TrainingResult | None]:
@@ -218,31 +267,32 @@ def _finished(plan: FitPlan, result: TrainingResult) -> tuple[Any, TrainingResul
     return plan.finish(result), result
 
 
-def _judge(
-    variant: _Variant,
-    measure: _Measure,
-    keeper: _Keeper,
-    train: Callable[[], tuple[Any, TrainingResult | None]],
-) -> None:
-    """Train a variant and measure it; a worker that fails ends its own trial only."""
-    params = {name_of(key): value for key, value in variant.params.items()}
-    started = time.monotonic()
-    try:
-        model, result = train()
-    except WorkerError as error:
-        keeper.offer(Trial(variant.number, params, math.nan, time.monotonic() - started, str(error)), None)
-        return
-    metric = measure.of(model, result)
-    keeper.offer(Trial(variant.number, params, metric, time.monotonic() - started), model)
+def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sampler: str) -> tuple[Proposals, Any]:
+    """What to try, and the estimator as one of the trials has it; a value that cannot be is refused here."""
+    if sampler == "tpe":
+        learned = Learned(space, trials=trials, seed=seed)
+        return learned, next(iter([_with(estimator, each) for each in learned.examples()]))
+    sets = candidates(space, trials=trials, seed=seed)
+    return Listed(sets), next(iter([_with(estimator, each) for each in sets]))
 
 
 def _with(estimator: Any, values: Candidate) -> Any:
     """A copy of the estimator with these values."""
-    known = [param.name for param in estimator.params]
-    for key in values:
-        if isinstance(key, str) and key not in known:
-            raise JobError(one_of("space", key, known))
-    return estimator.copy({estimator.getParam(key) if isinstance(key, str) else key: values[key] for key in values})
+    return estimator.copy({_param(estimator, key) if isinstance(key, str) else key: values[key] for key in values})
+
+
+def _param(estimator: Any, name: str) -> Any:
+    """The Param of that name, of the estimator or of one of the stages that it has."""
+    owners = [estimator, *(estimator.getStages() if isinstance(estimator, Pipeline) else ())]
+    named = [owner.getParam(name) for owner in owners if owner.hasParam(name)]
+    if not named:
+        raise JobError(one_of("space", name, [param.name for owner in owners for param in owner.params]))
+    if len(named) > 1:
+        raise JobError(
+            f"`space` must name one Param, and {len(named)} stages of the pipeline have one of this name. Received: "
+            f"{name!r}. Give the Param itself, as in {{stage.{name}: …}}."
+        )
+    return named[0]
 
 
 def _check(estimator: Any, evaluator: Any, validation: Any, mode: str) -> None:

@@ -43,6 +43,17 @@ class Uniform:
             return int(random.integers(int(self.low), int(self.high), endpoint=True))
         return float(random.uniform(self.low, self.high))
 
+    @property
+    def ends(self) -> tuple[float | int, float | int]:
+        """The lowest and the highest value."""
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+
+    def suggest(self, trial: Any, name: str) -> float | int:
+        """One value, chosen by an Optuna trial."""
+        if self.whole:
+            return int(trial.suggest_int(name, int(self.low), int(self.high)))
+        return float(trial.suggest_float(name, self.low, self.high))
+
 
 @dataclass(frozen=True)
 class LogUniform:
@@ -61,6 +72,15 @@ class LogUniform:
         """One value."""
         return float(math.exp(random.uniform(math.log(self.low), math.log(self.high))))
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value."""
+        return self.low, self.high
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """One value, chosen by an Optuna trial."""
+        return float(trial.suggest_float(name, self.low, self.high, log=True))
+
 
 def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[Candidate]:
     """The sets of values to try, by the Params or names that the space has.
@@ -72,8 +92,7 @@ def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[
             than so many, all are tried.
         seed: of the random choice.
     """
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
-        raise JobError(f"`trials` must be a whole number of at least 1. Received: {trials!r}.")
+    check_trials(trials)
     random = np.random.default_rng(seed)
     if isinstance(space, Mapping):
         return _from_mapping(space, trials, random)
@@ -83,6 +102,21 @@ def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[
             f"lists of values. Received: {space!r}."
         )
     return _some_of([dict(each) for each in space], trials, random)
+
+
+def check_trials(trials: int | None) -> None:
+    """Raise where a number of trials is none."""
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
+        raise JobError(f"`trials` must be a whole number of at least 1. Received: {trials!r}.")
+
+
+def check_values(key: Any, values: Any) -> None:
+    """Raise where a Param is to be tried with something that has no values."""
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        raise JobError(
+            f"`space[{name_of(key)!r}]` must be a list of values, or a distribution such as LogUniform(1e-4, 1e-1). "
+            f"Received: {values!r}."
+        )
 
 
 def name_of(key: Any) -> str:
@@ -97,11 +131,7 @@ def _from_mapping(space: Mapping[Any, Any], trials: int | None, random: np.rando
     drawn = {name: values for name, values in space.items() if hasattr(values, "draw")}
     listed = {name: values for name, values in space.items() if name not in drawn}
     for name, values in listed.items():
-        if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-            raise JobError(
-                f"`space[{name_of(name)!r}]` must be a list of values, or a distribution such as "
-                f"LogUniform(1e-4, 1e-1). Received: {values!r}."
-            )
+        check_values(name, values)
     if drawn and trials is None:
         raise JobError(
             f"`trials` must say how many values to draw, since {', '.join(map(name_of, drawn))} cannot be listed. "

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from pyspark import SparkContext, inheritable_thread_target
@@ -19,6 +19,39 @@ from keraunos.launch import spark as launch
 from keraunos.launch.gang import ledger_of
 
 Task = Callable[[Iterator[int]], Iterator[Any]]
+# What `TaskPool.threads` gives: a number of threads in, a context with a function that starts a call in one of them.
+Threads = Callable[[int], AbstractContextManager[Callable[..., Future[Any]]]]
+
+
+def run_in_turn(
+    threads: Threads,
+    count: int,
+    at_once: int,
+    *,
+    may_start: Callable[[int], bool],
+    call: Callable[[int], Callable[[], Any]],
+    take: Callable[[Any], None],
+) -> None:
+    """Make calls number 0, 1, 2 … in threads, some at a time, and take what each returns as soon as it does.
+
+    Args:
+        threads: `TaskPool.threads`.
+        count: how many calls.
+        at_once: how many may run at the same time.
+        may_start: whether a call of that number can be made yet; true for the next one whenever nothing runs.
+        call: the call of that number, made when it starts.
+        take: called, in this thread, with what a call returned. What a call raises is raised here.
+    """
+    running: set[Future[Any]] = set()
+    started = 0
+    with threads(at_once) as start:
+        while started < count or running:
+            while started < count and len(running) < at_once and may_start(started):
+                running.add(start(call(started)))
+                started += 1
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                take(each.result())
 
 
 class TaskPool:

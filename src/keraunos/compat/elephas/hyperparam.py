@@ -16,7 +16,8 @@ from keraunos.compat.elephas.hyperas.ensemble import VOTINGS, VotingModel
 from keraunos.compat.elephas.hyperopt import JOB_STATE_DONE, JOB_STATE_ERROR, STATUS_FAIL, STATUS_OK, Trials
 from keraunos.errors import JobError, one_of
 from keraunos.learners.keras_archive import from_archive
-from keraunos.tuning.objective_search import ObjectiveResult, ObjectiveTrial, load_optuna, search_objective
+from keraunos.tuning.objective_search import ObjectiveResult, ObjectiveTrial, search_objective
+from keraunos.tuning.objective_task import load_optuna
 
 __all__ = ["HyperParamModel", "VotingModel"]
 
@@ -142,7 +143,7 @@ class HyperParamModel:
         trials = _count("max_evals", max_evals)
         takes_trial = "trial" in _parameters_of("model", model)
         function = model if takes_trial else drawing(model, notebook_name)
-        load_optuna()  # Before `data`, which may take its time.
+        load_optuna("HyperParamModel")  # Before `data`, which may take its time.
         result = search_objective(
             self.spark_context,
             ModelObjective(function, takes_trial, needs_model, self.custom_objects),
