@@ -59,6 +59,16 @@ def test_a_driver_that_stood_still_accuses_nobody():
 
 
 @pytest.mark.parametrize("patience", [5.0, 60.0])
+def test_after_a_standstill_of_the_driver_everyone_has_the_whole_patience_to_be_heard_again(patience):
+    attendance = Attendance(patience)
+    before = [each / 2 for each in range(int(2 * patience))]
+    after = [before[-1] + 10_000 + each for each in before]
+    turns = [change.turn for now in before + after for change in attendance.look(now, {0: 1}, [0])]
+    assert Turn.LOST not in turns
+    assert [each.turn for each in attendance.look(after[-1] + 1, {0: 1}, [0])] == [Turn.LOST]
+
+
+@pytest.mark.parametrize("patience", [5.0, 60.0])
 @given(data=st.data())
 def test_changes_alternate_and_nobody_is_lost_before_patience_ends(patience, data):
     signs = data.draw(st.lists(st.booleans(), min_size=1, max_size=300))

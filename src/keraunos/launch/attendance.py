@@ -63,6 +63,10 @@ class Attendance:
         gap = 0.0 if self._looked is None else now - self._looked
         self._time += min(max(gap, 0.0), MOST_GAP_SECONDS)
         self._looked = now
+        if gap >= self._away_after:
+            # Whatever stopped the driver may have stopped the others: they get their whole patience to be heard again.
+            for seen in self._seen.values():
+                seen.heard = self._time
         wanted = set(expected) - self._lost
         # One that is not waited for any more, because it has come to its end, has come back before.
         ended = [rank for rank, seen in self._seen.items() if seen.away and rank not in wanted]

@@ -19,7 +19,7 @@ from keraunos.data.sparse_rows import as_dense
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import load_learner
+from keraunos.worker.served_models import load_model
 
 
 def measure_records(
@@ -40,7 +40,7 @@ def measure_records(
         assert isinstance(arrays, dict)
         first = learner is None
         if learner is None:
-            learner = load_learner(ModelSource(archive=archive.value, **model), custom_objects)
+            learner = load_model(ModelSource(archive=archive.value, **model), custom_objects)
         inputs = learner.encoded(by_slot(columns.features, [arrays[slot.columns[0]] for slot in columns.features]))
         targets = by_slot(columns.labels, [_target(slot, arrays[slot.columns[0]], seen) for slot in columns.labels])
         weights = None if columns.weight is None else arrays[columns.weight]
