@@ -17,29 +17,38 @@ def in_a_process(code):
     return done.stdout.split()
 
 
-def test_what_was_imported_is_frozen_once_and_models_are_collected():
-    frozen, again, alive = in_a_process(
+def test_what_was_imported_is_frozen_once_and_models_that_are_given_up_are_collected():
+    imported, again, later, first, second = in_a_process(
         """
         import gc, os, weakref
         os.environ["KERAS_BACKEND"] = "jax"
         import keras
         from keraunos.job.training_job import ModelSource
         from keraunos.learners.keras_archive import to_archive
-        from keraunos.worker.served_models import load_model
+        from keraunos.learners.settled import settle
+        from keraunos.worker import served_models
+
+        def served(key):
+            learner = served_models.served_model(key, lambda: source)
+            return weakref.ref(learner.model)
 
         model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
         source = ModelSource(to_archive(model), "jax", trusted=())
-        learner = load_model(source)
-        frozen = gc.get_freeze_count()
-        watched = weakref.ref(learner.model)
-        learner = load_model(source)
-        gc.collect()
-        print(frozen, gc.get_freeze_count(), watched() is not None)
+        served_models.KEPT_MODELS = 1
+        first = served("first")
+        settle()
+        imported = gc.get_freeze_count()
+        settle()
+        again = gc.get_freeze_count()
+        second = served("second")
+        settle()
+        print(imported, again, gc.get_freeze_count(), first() is None, second() is None)
         """
     )
-    assert int(frozen) > 100_000
-    assert again == frozen, "the second model has been loaded like any other object"
-    assert alive == "False", "a model that was replaced is gone, although it has cycles"
+    assert int(imported) > 100_000
+    assert again == imported, "nothing new was imported"
+    assert int(later) > 100_000
+    assert (first, second) == ("True", "False"), "a model that was given up is gone, although it has cycles"
 
 
 def test_nothing_is_frozen_without_a_framework():

@@ -6,7 +6,6 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from keraunos.backends import is_installed, missing_backend
@@ -26,34 +25,23 @@ _LEARNERS = {
 
 def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> Learner:
     """The model in `source`, run by the framework that the source names."""
-    module = import_framework(source)
-    if source.format == GRAPH:
-        graph_learner: Learner = module.TensorFlowGraphLearner(source.archive)
-        return graph_learner
-    import_keras().config.set_floatx(source.floatx)
-    module.configure(source.floatx)
-    kind = getattr(module, _LEARNERS[source.backend][1])
-    archive = importlib.import_module("keraunos.learners.keras_archive")
-    if has_front(source):
-        return _in_parts(source, kind, archive, custom_objects)
-    learner: Learner = kind(archive.from_archive(source.archive, custom_objects, source.trusted))
-    return learner
-
-
-def import_framework(source: ModelSource) -> ModuleType:
-    """The module of the learner for `source`, with the frameworks that it needs; the model is not read."""
     if source.format == GRAPH:
         # Keras has no part in it, so that it may run on any backend, or not at all, in this process.
         check_installed(source.backend)
-        return importlib.import_module("keraunos.learners.tensorflow_graph")
+        graphs = importlib.import_module("keraunos.learners.tensorflow_graph")
+        graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive)
+        return graph_learner
     use_backend(source.backend)
-    import_keras()
-    module = importlib.import_module(_LEARNERS[source.backend][0])
+    keras = import_keras()
+    keras.config.set_floatx(source.floatx)
+    module_name, class_name = _LEARNERS[source.backend]
+    module = importlib.import_module(module_name)
+    module.configure(source.floatx)
+    archive = importlib.import_module("keraunos.learners.keras_archive")
     if has_front(source):
-        tensorflow_layers.check_installed("The model")
-        if source.backend != "tensorflow":
-            importlib.import_module("keraunos.learners.tensorflow_beside").load()
-    return module
+        return _in_parts(source, getattr(module, class_name), archive, custom_objects)
+    learner: Learner = getattr(module, class_name)(archive.from_archive(source.archive, custom_objects, source.trusted))
+    return learner
 
 
 def check_installed(backend: str) -> None:
@@ -69,6 +57,9 @@ def has_front(source: ModelSource) -> bool:
 
 
 def _in_parts(source: ModelSource, kind: Any, archive: Any, custom_objects: Mapping[str, Any] | None) -> Learner:
+    tensorflow_layers.check_installed("The model")
+    if source.backend != "tensorflow":
+        importlib.import_module("keraunos.learners.tensorflow_beside").load()
     parted = importlib.import_module("keraunos.learners.keras_front").parted
     rest, front = parted(archive.from_archive(source.archive, custom_objects, source.trusted))
     learner: Learner = kind(rest)

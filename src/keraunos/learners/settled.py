@@ -2,7 +2,7 @@
 
 PySpark's daemon collects garbage after each task, and a collection looks at every object there is. A framework brings
 hundreds of thousands that live as long as the process: with one loaded, a task that does nothing costs a quarter of a
-second. Models are collected as usual: they come and go, and have cycles.
+second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _settled: set[str] = set()
 def settle() -> None:
     """Keep all objects that are here out of collections, if a framework was imported since this was last called.
 
-    What is garbage by now is collected first. A process has so many frameworks, so this happens a few times at most.
+    Called when a task has done its work: of what is there then, hardly anything but imports and models that are kept
+    could become garbage that only a collection finds. What is garbage by now is collected first.
     """
     loaded = _FRAMEWORKS & sys.modules.keys()
     if loaded <= _settled:
@@ -26,3 +27,9 @@ def settle() -> None:
     _settled.update(loaded)
     gc.collect()
     gc.freeze()
+
+
+def thaw() -> None:
+    """Let collections look at everything again, until the next `settle`: a model that was kept has been given up."""
+    _settled.clear()
+    gc.unfreeze()

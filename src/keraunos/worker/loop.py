@@ -32,14 +32,13 @@ from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import has_front
+from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
 from keraunos.worker.incoming import received
 from keraunos.worker.memory import explained
 from keraunos.worker.rounds import rounds_of
-from keraunos.worker.served_models import load_model
 from keraunos.worker.state_keeper import StateKeeper
 from keraunos.worker.stopwatch import Stopwatch
 from keraunos.worker.thread_name import thread_named, worker_name
@@ -83,7 +82,7 @@ def run(
             client.patience = job.driver_patience
             with _resources(seat):
                 # A model that encodes its rows itself is loaded before they are read.
-                learner = load_model(job.model, custom_objects) if has_front(job.model) else None
+                learner = load_learner(job.model, custom_objects) if has_front(job.model) else None
                 with _read_rows(job, seat, record_batches, None if learner is None else learner.front) as builder:
                     shard = builder.build(
                         seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
@@ -154,7 +153,7 @@ def _train(
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
     _check_whole_batches(job.schedule, shard, batch_size)
     if learner is None:
-        learner = load_model(job.model, custom_objects)
+        learner = load_learner(job.model, custom_objects)
     # No batch has more rows than there are, however large the batch size: that may stand for all rows.
     example = shard.example(min(batch_size, max(shard.rows, shard.validation_rows)))
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)

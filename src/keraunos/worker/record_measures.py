@@ -19,7 +19,8 @@ from keraunos.data.sparse_rows import as_dense
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.worker.served_models import load_model
+from keraunos.learners.registry import load_learner
+from keraunos.learners.settled import settle
 
 
 def measure_records(
@@ -40,7 +41,7 @@ def measure_records(
         assert isinstance(arrays, dict)
         first = learner is None
         if learner is None:
-            learner = load_model(ModelSource(archive=archive.value, **model), custom_objects)
+            learner = load_learner(ModelSource(archive=archive.value, **model), custom_objects)
         inputs = learner.encoded(by_slot(columns.features, [arrays[slot.columns[0]] for slot in columns.features]))
         targets = by_slot(columns.labels, [_target(slot, arrays[slot.columns[0]], seen) for slot in columns.labels])
         weights = None if columns.weight is None else arrays[columns.weight]
@@ -52,6 +53,7 @@ def measure_records(
         seen += batch.rows
     if learner is not None:
         yield spec, learner.take_metrics()
+    settle()
 
 
 def _target(slot: Slot, labels: Array, first_row: int) -> Array:

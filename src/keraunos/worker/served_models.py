@@ -1,4 +1,4 @@
-"""Loading models, and those that a Python worker keeps to predict with. Runs on workers.
+"""The models that a Python worker keeps to predict with. Runs on workers.
 
 Python workers live longer than tasks, and reading a model takes longer than most tasks do.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import import_framework, load_learner
-from keraunos.learners.settled import settle
+from keraunos.learners.registry import load_learner
+from keraunos.learners.settled import thaw
 from keraunos.worker import resources
 
 KEPT_MODELS = 3
@@ -28,19 +28,13 @@ def served_model(
         given = source()
         while len(_models) >= KEPT_MODELS:
             _models.popitem(last=False)
+            thaw()
         # A framework makes as many threads as it sees cores when it starts; beside Spark's own tasks it is to have
         # no more than its task was given.
         with resources.cores(resources.task_threads()):
-            _models[key] = load_model(given, custom_objects)
+            _models[key] = load_learner(given, custom_objects)
     _models.move_to_end(key)
     return _models[key]
-
-
-def load_model(source: ModelSource, custom_objects: Mapping[str, Any] | None = None) -> Learner:
-    """The model in `source`, in a process whose tasks stay cheap although a framework is loaded."""
-    import_framework(source)
-    settle()
-    return load_learner(source, custom_objects)
 
 
 def kept_models() -> tuple[str, ...]:
