@@ -8,7 +8,6 @@ the same holds for outputs and labels.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark import RDD, SparkContext
 from keraunos.data.records import RowBlock
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns, Slot
+from keraunos.launch.driver_rows import spread_arrays
 from keraunos.ml import losses
 from keraunos.ml.signature import Port, Signature
 
@@ -73,11 +73,7 @@ def spread(context: SparkContext, arrays: Sequence[Any], partitions: int | None 
 
 def blocks(context: SparkContext, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
     """An RDD of blocks of rows, one a partition, in the order of the arrays."""
-    rows = len(arrays[0])
-    count = max(1, min(partitions or context.defaultParallelism, rows))
-    cuts = [rows * at // count for at in range(count + 1)]
-    slices = [RowBlock([array[start:stop] for array in arrays]) for start, stop in itertools.pairwise(cuts)]
-    return context.parallelize(slices, count)
+    return spread_arrays(context, arrays, partitions or context.defaultParallelism, RowBlock)
 
 
 def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: Any = None) -> list[Any]:

@@ -17,6 +17,7 @@ from keraunos.compat.elephas.utils.rdd_utils import encode_label
 from keraunos.data.arrow_batches import ArrowReader
 from keraunos.data.sparse_rows import as_dense
 from keraunos.errors import DataError
+from keraunos.launch.driver_rows import spread_columns
 from keraunos.launch.spark import quoted
 from keraunos.ml.rendering import nested_lists
 from keraunos.ml.schema import find_field, find_slots, is_vector
@@ -30,7 +31,9 @@ def to_data_frame(sc: SparkContext | SparkSession, features: Any, labels: Any, c
     Rows of numbers become vectors, rows of more dimensions nested arrays. With `categorical`, labels are one-hot and
     become class numbers; otherwise single numbers become doubles, and rows of several numbers arrays.
     """
-    inputs, targets = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    inputs, targets = np.asarray(features), np.asarray(labels, dtype=np.float64)
+    if inputs.dtype.kind not in "biuf":
+        inputs = inputs.astype(np.float64)
     if len(inputs) != len(targets):
         raise DataError(
             f"Features and labels must have as many rows as each other. Received: {len(inputs)} and {len(targets)}."
@@ -41,9 +44,10 @@ def to_data_frame(sc: SparkContext | SparkSession, features: Any, labels: Any, c
         targets = _class_numbers(targets)
     elif targets.shape[1:] == (1,):
         targets = targets.reshape(-1)
-    table = pa.table({"features": nested_lists(inputs), "label": nested_lists(targets)})
     session = sc if isinstance(sc, SparkSession) else SparkSession(sc)
-    frame = session.createDataFrame(table)
+    schema = f"features {_nested_type(inputs)}, label {_nested_type(targets)}"
+    partitions = session.sparkContext.defaultParallelism
+    frame = spread_columns(session, [inputs, targets], partitions, _as_doubles, schema)
     return frame.withColumn("features", array_to_vector("features")) if inputs.ndim == 2 else frame
 
 
@@ -90,6 +94,14 @@ def df_to_simple_rdd(
         largest = chosen.agg(sf.max(chosen.columns[1])).head()
         classes = _count(np.asarray([] if largest is None or largest[0] is None else [largest[0]]))
     return chosen.rdd.map(functools.partial(_pair, classes if categorical else None))
+
+
+def _nested_type(array: Array) -> str:
+    return "array<" * (array.ndim - 1) + "double" + ">" * (array.ndim - 1)
+
+
+def _as_doubles(arrays: list[Array]) -> list[Any]:
+    return [nested_lists(array.astype(np.float64)) for array in arrays]
 
 
 def _class_numbers(labels: Array) -> Array:
