@@ -67,8 +67,8 @@ def fit(context, rows, partitions):
     import numpy as np
     import tensorflow as tf
 
-    from keraunos.compat.zoo.pipeline.api.net import TFDataset, TFOptimizer
     from keraunos.compat.zoo.bigdl.optim.optimizer import Adam, MaxEpoch
+    from keraunos.compat.zoo.pipeline.api.net import TFDataset, TFOptimizer
 
     def record(number):
         random = np.random.default_rng(number)
