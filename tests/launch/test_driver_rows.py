@@ -45,7 +45,9 @@ def test_large_portions_are_broadcast_and_serve_what_only_java_knows_of(spark):
 
 def test_a_data_frame_of_arrays_has_their_rows_in_order(spark):
     array = np.arange(100_000 * 4, dtype=np.uint16).reshape(-1, 4)
-    frame = spread_columns(spark, [array], 3, lambda arrays: [nested_lists(arrays[0])], "pixels array<int>")
+    frame = spread_columns(
+        spark, [array], 3, lambda arrays: [nested_lists(arrays[0].astype(np.int32))], "pixels array<int>"
+    )
     assert frame.rdd.getNumPartitions() == 3
     found = frame.toArrow().column("pixels").combine_chunks().flatten().to_numpy()
     np.testing.assert_array_equal(found.reshape(-1, 4), array)

@@ -17,7 +17,6 @@ from keraunos.data.records import arrow_columns
 from keraunos.exchange import hosting
 from keraunos.exchange.client import Stopped
 from keraunos.launch.task_payload import Packed, unpacked
-from keraunos.learners.settled import settle
 from keraunos.worker import loop
 from keraunos.worker.thread_name import server_name, thread_named
 
@@ -50,7 +49,6 @@ def train_partition(
     payload = unpacked(packed)
     seat, names = _seat(payload.place), list(payload.names)
     loop.run(seat, connection, (batch.rename_columns(names) for batch in record_batches), payload.custom_objects)
-    settle()
     yield pa.RecordBatch.from_pydict({"rank": pa.array([seat.rank], pa.int32())})
 
 
@@ -63,7 +61,6 @@ def train_records(
     if payload.before is not None:
         records = payload.before(partition, records)
     loop.run(seat, connection, arrow_columns(iter(records), payload.names), payload.custom_objects)
-    settle()
     yield seat.rank
 
 

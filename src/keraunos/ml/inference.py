@@ -25,7 +25,6 @@ from keraunos.errors import DataError
 from keraunos.job.columns import Slot
 from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.learners.settled import settle
 from keraunos.ml.rendering import Rendering, field_name
 from keraunos.ml.signature import Port
 from keraunos.worker import resources
@@ -92,7 +91,6 @@ def predictions(
     trailing = gaps.rest()
     if trailing:
         yield pa.nulls(trailing, _arrow_type(serving) if empty is None else empty.type)
-    settle()
 
 
 def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]) -> Learner:

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from keraunos.errors import JobError, KeraunosError
-from keraunos.learners.settled import settle
 from keraunos.worker import resources
 
 # The sampler draws at random until it knows so many trials.
@@ -77,7 +76,6 @@ def run_objective(objective: Objective, data: Any, order: Order, indices: Iterat
             yield b"", json.dumps({"final": type(error).__name__, "message": str(error)})
         else:
             yield outcome.archive, json.dumps(told | {"seconds": time.monotonic() - started}, default=repr)
-    settle()
 
 
 def load_optuna(what: str) -> Any:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from keraunos.errors import KeraunosError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import in_process
-from keraunos.learners.settled import settle
 from keraunos.worker import resources
 
 
@@ -33,4 +32,3 @@ def train_trial(
             yield b"", json.dumps({"error": type(error).__name__, "message": str(error)})
         else:
             yield result.archive, json.dumps(result.history.to_json())
-    settle()

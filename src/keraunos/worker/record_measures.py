@@ -20,7 +20,6 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
-from keraunos.learners.settled import settle
 
 
 def measure_records(
@@ -53,7 +52,6 @@ def measure_records(
         seen += batch.rows
     if learner is not None:
         yield spec, learner.take_metrics()
-    settle()
 
 
 def _target(slot: Slot, labels: Array, first_row: int) -> Array:

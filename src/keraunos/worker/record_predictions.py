@@ -17,7 +17,6 @@ from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
 from keraunos.errors import DataError
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import GRAPH, ModelSource
-from keraunos.learners.settled import settle
 from keraunos.worker import resources
 from keraunos.worker.served_models import served_model
 
@@ -49,7 +48,6 @@ def predict_records(
         outputs = learner.predict(given)
         _check(outputs, arrays_rows(given))
         yield from _by_record(first_rows(outputs, rows))
-    settle()
 
 
 def _check(outputs: Arrays, rows: int) -> None:

@@ -27,7 +27,6 @@ from keraunos.data.row_weights import row_weights
 from keraunos.data.sparse_rows import as_dense
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
-from keraunos.learners.settled import settle
 from keraunos.worker import resources
 from keraunos.worker.failure import describe_failure
 from keraunos.worker.served_models import served_model
@@ -63,7 +62,6 @@ def measure_rows(
         found["failure"] = json.dumps(describe_failure(error, []))
     types = {"spec": pa.string(), "state": pa.binary(), "failure": pa.string()}
     yield pa.RecordBatch.from_pydict({name: pa.array([value], types[name]) for name, value in found.items()})
-    settle()
 
 
 def state_to_bytes(state: Sequence[npt.NDArray[np.float64]]) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
-from keraunos.learners.settled import thaw
 from keraunos.worker import resources
 
 KEPT_MODELS = 3
@@ -28,7 +27,6 @@ def served_model(
         given = source()
         while len(_models) >= KEPT_MODELS:
             _models.popitem(last=False)
-            thaw()
         # A framework makes as many threads as it sees cores when it starts; beside Spark's own tasks it is to have
         # no more than its task was given.
         with resources.cores(resources.task_threads()):

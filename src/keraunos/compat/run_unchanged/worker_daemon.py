@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from pyspark import daemon
 
 from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.spark_settings import FOLDER_VARIABLE, SYSTEM_VARIABLE
 from keraunos.compat.run_unchanged.systems import system_named
-from keraunos.learners.settled import settle
 
 
 def main() -> None:
@@ -25,19 +22,7 @@ def main() -> None:
     if folder:
         sys.path.insert(0, folder)  # where the modules beside the script are, on machines that have it
     aliases.install(system_named(os.environ.get(SYSTEM_VARIABLE, "")))
-    daemon.worker = _settling(daemon.worker)
     daemon.manager()
-
-
-def _settling(task: Callable[..., int]) -> Callable[..., int]:
-    """A task that keeps what a framework has brought out of the collections between tasks, whoever imported it."""
-
-    def settled(*arguments: Any) -> int:
-        code = task(*arguments)
-        settle()
-        return code
-
-    return settled
 
 
 if __name__ == "__main__":
