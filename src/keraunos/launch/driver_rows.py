@@ -1,9 +1,9 @@
 """Arrays of the driver's as rows of an RDD or a DataFrame. Runs on the driver; what reads portions also on executors.
 
-A task that carries its rows is kept in Java's memory, in several copies: a few hundred megabytes end a heap of the
-usual size. Large portions therefore travel as broadcast variables, which Spark moves in pieces and keeps on disk where
-memory is short. A Python worker reads only the portion of its own partition. Their files stay on the driver while the
-session lasts, as those of all broadcast variables do: what was derived from them may be known to Java alone.
+A task that carries its rows is kept in Java's memory, whole. Large portions therefore travel as broadcast variables,
+which Spark moves in pieces and keeps on disk where memory is short. A Python worker reads only the portion of its own
+partition. Their files stay on the driver while the session lasts, as those of all broadcast variables do: what was
+derived from them may be known to Java alone.
 """
 
 from __future__ import annotations
