@@ -51,3 +51,13 @@ def test_a_data_frame_of_arrays_has_their_rows_in_order(spark):
     assert frame.rdd.getNumPartitions() == 3
     found = frame.toArrow().column("pixels").combine_chunks().flatten().to_numpy()
     np.testing.assert_array_equal(found.reshape(-1, 4), array)
+
+
+@pytest.mark.parametrize("size", [10, LARGEST_TASK])
+def test_rows_come_to_programs_whose_environment_is_not_activated(spark, monkeypatch, size):
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "a-python-without-these-packages")
+    array = np.ones((size, 1), np.float32)
+    frame = spread_columns(spark, [array], 2, lambda arrays: [nested_lists(arrays[0])], "ones array<float>")
+    assert frame.count() == size
+    assert spread_arrays(spark.sparkContext, [array], 2).map(lambda portion: portion[0].sum()).sum() == size

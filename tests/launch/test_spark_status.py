@@ -4,6 +4,7 @@ import pytest
 
 from keraunos.launch import follow
 from keraunos.launch import spark as launch
+from tests.clusters.processes import until
 from tests.launch.test_spark import frame, job
 
 pytestmark = pytest.mark.spark
@@ -25,7 +26,8 @@ def test_workers_whose_rows_take_long_to_compute_are_waited_for(spark, monkeypat
     def preparing(self, seconds):
         if not begun.exists():
             return True
-        answers.append(asked(self, seconds))
+        # Spark's store hears of a task a moment after it began.
+        answers.append(until(lambda: asked(self, seconds), 60, "Spark's word that it computes rows"))
         # The time for workers to come is over; from now on they have as long as ever.
         monkeypatch.setattr(follow, "JOIN_SECONDS", 120.0)
         gate.touch()
@@ -39,3 +41,11 @@ def test_workers_whose_rows_take_long_to_compute_are_waited_for(spark, monkeypat
     result = launch.fit(job(workers=2), slow, verbose=0)
     assert len(result.history["loss"]) == 1
     assert answers[0] is True
+
+
+def test_a_stage_that_has_ended_unheard_is_no_reason_to_give_up(spark, monkeypatch):
+    said = [False, True, False, False]
+    monkeypatch.setattr(launch, "computes_rows", lambda *_: said.pop(0))
+    jobs = launch.SparkJobs(spark.sparkContext, 2)
+    assert [jobs.preparing(60.0) for _ in range(3)] == [False, True, True]
+    assert not jobs.preparing(0.0)

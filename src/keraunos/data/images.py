@@ -8,10 +8,7 @@ whatever reads Spark's `image` source reads them too.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +17,7 @@ from keraunos.data.corrupt_images import CorruptImages
 from keraunos.data.image_files import MAX_PIXELS, Decoded, Framing, decode
 from keraunos.data.image_labels import FOLDERS, labelled
 from keraunos.errors import DataError, one_of
+from keraunos.own_python import own_python
 
 IMAGE_SCHEMA = "struct<origin:string,height:int,width:int,nChannels:int,mode:int,data:binary>"
 SUFFIXES = ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "png", "ppm", "tif", "tiff", "webp")
@@ -101,7 +99,7 @@ def read_images(
     seen = corrupt or CorruptImages(spark)
     task = functools.partial(decode_batches, framing, on_corrupt, seen.accumulator)
     schema = f"image {IMAGE_SCHEMA}" + ("" if labels is None else ", label double")
-    with _own_python(spark.sparkContext):
+    with own_python(spark.sparkContext):
         images = chosen.mapInArrow(task, schema)
     return _described(images, framing, names)
 
@@ -210,15 +208,3 @@ def _any_case(suffixes: Sequence[str]) -> str:
     """A glob of files with one of the suffixes in whatever case; Hadoop's globs know no other way."""
     spelled = ("".join(f"[{letter}{letter.upper()}]" for letter in suffix) for suffix in suffixes)
     return f"*.{{{','.join(spelled)}}}"
-
-
-@contextmanager
-def _own_python(context: Any) -> Iterator[None]:
-    """On one machine the driver's own interpreter is the one that has the packages, activated or not."""
-    before = context.pythonExec
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before

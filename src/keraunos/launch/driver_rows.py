@@ -19,6 +19,7 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from keraunos.batch import Array
+from keraunos.own_python import choose_own_python, own_python
 
 # What Spark itself calls a large task begins here.
 LARGEST_TASK = 1000 << 10
@@ -33,6 +34,8 @@ def spread_arrays(
 
     There are as many partitions as asked for, or as rows if those are fewer, but at least one.
     """
+    # Whatever a program makes of the RDD, Python must know what it has of ours.
+    choose_own_python(context)
     portions = _cut(arrays, partitions)
     if max(map(_bytes_of, portions)) <= LARGEST_TASK:
         return context.parallelize([make(each) for each in portions], len(portions))
@@ -59,7 +62,8 @@ def spread_columns(
     portions = _cut(arrays, partitions)
     sent = [session.sparkContext.broadcast(each) for each in portions]
     numbers = session.range(0, len(sent), 1, len(sent))
-    return numbers.mapInArrow(functools.partial(_batches, sent, columns), schema)
+    with own_python(session.sparkContext):
+        return numbers.mapInArrow(functools.partial(_batches, sent, columns), schema)
 
 
 def _cut(arrays: Sequence[Array], partitions: int) -> list[list[Array]]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
+import math
 import re
-import sys
 import threading
 import time
 import uuid
@@ -45,6 +44,7 @@ from keraunos.launch.spark_status import MEMORY_ADVICE, Tasks, computes_rows, ex
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 from keraunos.launch.task_payload import Payload, packed
 from keraunos.launch.training_result import TrainingResult
+from keraunos.own_python import own_python
 from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)
@@ -203,18 +203,15 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
     if fresh:
         wanted["KERAUNOS_JOB"] = uuid.uuid4().hex
     with _environment_lock:
-        before, python = dict(context.environment), context.pythonExec
-        if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-            # On one machine the driver's own interpreter is the one that has the packages, activated or not.
-            context.pythonExec = sys.executable
+        before = dict(context.environment)
         # What the user set for the executors stays.
         context.environment.update({name: value for name, value in wanted.items() if name not in before})
         try:
-            yield
+            with own_python(context):
+                yield
         finally:
             context.environment.clear()
             context.environment.update(before)
-            context.pythonExec = python
 
 
 def translated(error: BaseException, tasks: Tasks = _NO_TASKS) -> BaseException:
@@ -259,6 +256,7 @@ class SparkJobs:
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
         self._began = time.time()
+        self._prepared = -math.inf
 
     def __enter__(self) -> Self:
         return self
@@ -319,7 +317,10 @@ class SparkJobs:
 
     def preparing(self, seconds: float) -> bool:
         """Whether Spark computes what the workers will read, in stages before theirs, or did within these seconds."""
-        return computes_rows(self._context, self._tag, seconds)
+        if computes_rows(self._context, self._tag, seconds):
+            # What Spark tells of a stage is a moment late: for that long it may look as if nothing ran.
+            self._prepared = time.monotonic()
+        return time.monotonic() - self._prepared < seconds
 
     def abandon(self, rank: int) -> None:
         """The training goes on without this rank: its task, which may never get a slot, is cancelled in the end."""
