@@ -56,6 +56,15 @@ def optimizer_config(value: Any) -> Any:
     )
 
 
+def is_servers(value: Any) -> bool:
+    """Whether this is an optimizer of Elephas's own, or what its `get_config` gives: arguments beside a name."""
+    if isinstance(value, optimizers.Optimizer):
+        return True
+    return (
+        isinstance(value, Mapping) and "name" in value and "lr" in value and not {"class_name", "config"} & value.keys()
+    )
+
+
 def server_config(value: Any) -> Any:
     """An optimizer of the server's, as plain data."""
     if isinstance(value, Mapping) and "module" in value:
