@@ -1,15 +1,15 @@
 """Layers and calls of Keras 1: whether they are taken, the shape they give and the parameters they have.
 
-The shapes and numbers follow from the documentation of Keras 1.2.2 (shapes) and from the weights its layers had: a Dense
-layer inputs * outputs + outputs, an LSTM 4 * (outputs * (inputs + outputs + 1)), a GRU three of those, a BatchNormalization
-four for each feature, a MaxoutDense nb_feature Dense layers, a Highway two as wide as its input, and so on.
+The shapes and numbers follow from the documentation of Keras 1.2.2 (shapes) and from the weights its layers had: a
+Dense layer inputs * outputs + outputs, an LSTM 4 * (outputs * (inputs + outputs + 1)), a GRU three of those, a
+BatchNormalization four for each feature, a MaxoutDense nb_feature Dense layers, a Highway two as wide as its input.
 """
 
 import keras
 import numpy as np
 import pytest
 
-from keraunos.compat.keras1 import layers as L
+from keraunos.compat.keras1 import layers as L  # noqa: N812 - a short name for a long table
 from keraunos.compat.keras1.constraints import maxnorm
 from keraunos.compat.keras1.models import Model, Sequential
 from keraunos.compat.keras1.regularizers import WeightRegularizer, l2
@@ -37,7 +37,7 @@ TABLE = {
     "GaussianNoise": (lambda: L.GaussianNoise(sigma=0.1), (4,), (4,), 0),
     "GaussianDropout": (lambda: L.GaussianDropout(0.1), (4,), (4,), 0),
     "Masking": (lambda: L.Masking(mask_value=0.0), (4, 3), (4, 3), 0),
-    "Flatten": (lambda: L.Flatten(), (64, 32, 32), (65536,), 0),
+    "Flatten": (L.Flatten, (64, 32, 32), (65536,), 0),
     "Reshape": (lambda: L.Reshape((3, 4)), (12,), (3, 4), 0),
     "Reshape, one open": (lambda: L.Reshape((-1, 2, 2)), (12,), (3, 2, 2), 0),
     "Permute": (lambda: L.Permute((2, 1)), (10, 64), (64, 10), 0),
@@ -96,15 +96,15 @@ TABLE = {
     "MaxPooling2D": (lambda: L.MaxPooling2D((2, 2)), (28, 28, 3), (14, 14, 3), 0),
     "MaxPooling2D, same": (lambda: L.MaxPooling2D((2, 2), (2, 2), "same"), (7, 7, 3), (4, 4, 3), 0),
     "AveragePooling2D": (lambda: L.AveragePooling2D(pool_size=(3, 3), dim_ordering="th"), (2, 9, 9), (2, 3, 3), 0),
-    "MaxPooling3D": (lambda: L.MaxPooling3D(), (8, 8, 8, 2), (4, 4, 4, 2), 0),
+    "MaxPooling3D": (L.MaxPooling3D, (8, 8, 8, 2), (4, 4, 4, 2), 0),
     "AveragePooling3D": (lambda: L.AveragePooling3D((2, 2, 2)), (8, 8, 8, 2), (4, 4, 4, 2), 0),
-    "GlobalMaxPooling1D": (lambda: L.GlobalMaxPooling1D(), (8, 3), (3,), 0),
-    "GlobalAveragePooling1D": (lambda: L.GlobalAveragePooling1D(), (8, 3), (3,), 0),
+    "GlobalMaxPooling1D": (L.GlobalMaxPooling1D, (8, 3), (3,), 0),
+    "GlobalAveragePooling1D": (L.GlobalAveragePooling1D, (8, 3), (3,), 0),
     "GlobalMaxPooling2D": (lambda: L.GlobalMaxPooling2D(dim_ordering="th"), (3, 8, 8), (3,), 0),
-    "GlobalAveragePooling2D": (lambda: L.GlobalAveragePooling2D(), (8, 8, 3), (3,), 0),
+    "GlobalAveragePooling2D": (L.GlobalAveragePooling2D, (8, 8, 3), (3,), 0),
     "UpSampling1D": (lambda: L.UpSampling1D(length=3), (4, 2), (12, 2), 0),
     "UpSampling2D": (lambda: L.UpSampling2D((2, 3)), (4, 4, 2), (8, 12, 2), 0),
-    "UpSampling3D": (lambda: L.UpSampling3D(), (2, 2, 2, 1), (4, 4, 4, 1), 0),
+    "UpSampling3D": (L.UpSampling3D, (2, 2, 2, 1), (4, 4, 4, 1), 0),
     "ZeroPadding1D": (lambda: L.ZeroPadding1D(2), (4, 2), (8, 2), 0),
     "ZeroPadding2D": (lambda: L.ZeroPadding2D((1, 2), dim_ordering="th"), (3, 4, 4), (3, 6, 8), 0),
     "ZeroPadding3D": (lambda: L.ZeroPadding3D((1, 1, 1)), (2, 2, 2, 1), (4, 4, 4, 1), 0),
@@ -132,7 +132,7 @@ TABLE = {
     "BatchNormalization": (lambda: L.BatchNormalization(mode=0, axis=1), (6, 4), (6, 4), 4 * 6),
     "BatchNormalization by places": (lambda: L.BatchNormalization(1e-5, 0, -1, 0.9), (6,), (6,), 24),
     "LeakyReLU": (lambda: L.LeakyReLU(alpha=0.2), (4,), (4,), 0),
-    "PReLU": (lambda: L.PReLU(), (6,), (6,), 6),
+    "PReLU": (L.PReLU, (6,), (6,), 6),
     "ELU": (lambda: L.ELU(0.5), (4,), (4,), 0),
     "ThresholdedReLU": (lambda: L.ThresholdedReLU(theta=2.0), (4,), (4,), 0),
     "Bidirectional": (
@@ -158,22 +158,10 @@ MERGES = {
     "dot": ((4,), (4,), (1,)),
     "cos": ((4,), (4,), (1,)),
 }
-REFUSED = {
-    "activity_regularizer": (lambda: L.Dense(3, activity_regularizer="l2"), "activity_regularizer"),
-    "border_mode full": (lambda: L.Convolution1D(3, 3, border_mode="full"), "'full'"),
-    "mode of BatchNormalization": (lambda: L.BatchNormalization(mode=1), "`mode`"),
-    "dropout of Embedding": (lambda: L.Embedding(10, 3, dropout=0.2), "`dropout`"),
-    "LocallyConnected2D": (lambda: L.LocallyConnected2D(3, 3, 3), "LocallyConnected2D"),
-    "SReLU": (lambda: L.SReLU(), "SReLU"),
-    "Keras 0's Dense": (lambda: L.Dense(784, 128), "--keras 0"),
-    "unknown init": (lambda: L.Dense(3, init="glorot"), "'glorot_uniform'"),
-    "unknown argument": (lambda: L.Dense(3, units=4), "no argument 'units'"),
-    "an output of another shape": (lambda: Sequential([L.Deconvolution2D(3, 3, 3, (None, 9, 9, 3), input_shape=(12, 12, 5))]), "14"),
-    "Merge of models": (lambda: L.Merge([Sequential(), Sequential()], mode="concat"), "first layer"),
-    "a function as mode": (lambda: L.merge([L.Input((3,)), L.Input((3,))], mode=lambda x: x), "Lambda"),
-    "channels at an unsaid end": (lambda: L.Convolution2D(8, 3, 3, input_shape=(1, 28, 28)), "nothing says where"),
-    "a class of one's own": (lambda: _own_layer(), "cannot inherit"),
-}  # fmt: skip
+
+
+def _deconvolution():
+    return L.Deconvolution2D(3, 3, 3, (None, 9, 9, 3), input_shape=(12, 12, 5))
 
 
 def _own_layer():
@@ -181,6 +169,24 @@ def _own_layer():
         pass
 
     return Mine
+
+
+REFUSED = {
+    "activity_regularizer": (lambda: L.Dense(3, activity_regularizer="l2"), "activity_regularizer"),
+    "border_mode full": (lambda: L.Convolution1D(3, 3, border_mode="full"), "'full'"),
+    "mode of BatchNormalization": (lambda: L.BatchNormalization(mode=1), "`mode`"),
+    "dropout of Embedding": (lambda: L.Embedding(10, 3, dropout=0.2), "`dropout`"),
+    "LocallyConnected2D": (lambda: L.LocallyConnected2D(3, 3, 3), "LocallyConnected2D"),
+    "SReLU": (L.SReLU, "SReLU"),
+    "Keras 0's Dense": (lambda: L.Dense(784, 128), "--keras 0"),
+    "unknown init": (lambda: L.Dense(3, init="glorot"), "'glorot_uniform'"),
+    "unknown argument": (lambda: L.Dense(3, units=4), "no argument 'units'"),
+    "an output of another shape": (lambda: Sequential([_deconvolution()]), "14"),
+    "Merge of models": (lambda: L.Merge([Sequential(), Sequential()], mode="concat"), "first layer"),
+    "a function as mode": (lambda: L.merge([L.Input((3,)), L.Input((3,))], mode=lambda x: x), "Lambda"),
+    "channels at an unsaid end": (lambda: L.Convolution2D(8, 3, 3, input_shape=(1, 28, 28)), "nothing says where"),
+    "a class of one's own": (_own_layer, "cannot inherit"),
+}  # fmt: skip
 
 
 def test_there_are_sixty():

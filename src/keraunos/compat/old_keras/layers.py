@@ -160,8 +160,8 @@ def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
     if told and day.name != "0":
         raise JobError(
             f"The call has {count} whole numbers first, {', '.join(map(repr, arguments[:count]))}, as before Keras "
-            f"0.2, where they began with the size of the input. Received: such a call in a program for Keras {day.name}. "
-            "Say --keras 0, or give arguments by name."
+            f"0.2, where they began with the size of the input. Received: such a call in a program for Keras "
+            f"{day.name}. Say --keras 0, or give arguments by name."
         )
     return told
 
