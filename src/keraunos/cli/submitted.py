@@ -21,7 +21,8 @@ def main(system_name: str, script: str, *arguments: str) -> int:
     """Run the script from where Spark has put it."""
     try:
         system, path = system_named(system_name), _found(script)
-        _check_day(system, path)
+        if "://" in script:
+            _check_day(system, path)
         return run_script(path, arguments, system)
     except KeraunosError as error:
         print(f"keraunos: {error}", file=sys.stderr)
@@ -31,7 +32,7 @@ def main(system_name: str, script: str, *arguments: str) -> int:
 def _check_day(system: System, path: str) -> None:
     """A program that could not be read where it was submitted from must have been said to be of an older Keras."""
     day = of_its_day(system, path).keras
-    if day != system.keras and "://" in sys.argv[2]:
+    if day != system.keras:
         raise JobError(
             f"The program was written for Keras {day}, and the executors have been told of none. Received: a program "
             f"at a URL. Submit it with --keras {day}."

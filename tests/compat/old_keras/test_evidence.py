@@ -28,6 +28,10 @@ TOLD = {
     "lr of tf.keras": ("from tensorflow.keras.optimizers import SGD\nSGD(lr=0.1)", "2"),
     "nb_epoch with units": (LAYERS + "Dense(units=3)\nmodel.fit(x, y, nb_epoch=3)", "2"),
     "lr of elephas.optimizers": ("import keras\nfrom elephas.optimizers import SGD\nSGD(lr=0.1)", "3"),
+    "arguments of others": ("import keras, xgboost\nxgboost.XGBClassifier(subsample=0.5, init=3)", "3"),
+    "methods of others": ("import keras\nfrom omegaconf import OmegaConf\nOmegaConf.to_yaml(c)", "3"),
+    "predict_proba of others": ("import keras\nclassifier.predict_proba(x)", "3"),
+    "to_yaml": ("import keras\nmodel.to_yaml()", "2"),
 }  # fmt: skip
 
 

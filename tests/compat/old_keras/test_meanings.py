@@ -59,6 +59,12 @@ def test_optimizers_have_the_defaults_of_their_day(package, name, named, expecte
     }
 
 
+def test_the_rate_is_read_and_set_as_lr():
+    optimizer = keras1.optimizers.SGD(lr=0.5)
+    keras1.backend.set_value(optimizer.lr, 0.25)
+    assert keras1.backend.get_value(optimizer.lr) == pytest.approx(0.25) == float(optimizer.learning_rate)
+
+
 def test_decay_is_by_steps():
     rate = keras1.optimizers.SGD(0.5, 0.9, 0.1)._learning_rate
     assert [float(rate(step)) for step in (0, 1, 10)] == pytest.approx([0.5, 0.5 / 1.1, 0.25])

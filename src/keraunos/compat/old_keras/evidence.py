@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from keraunos.compat.old_keras.layer_table import LAYERS, REFUSED_LAYERS
 from keraunos.compat.old_keras.value_tables import ACTIVATIONS, INITIALIZERS
 from keraunos.errors import JobError
 
@@ -139,7 +140,13 @@ _KERAS_2_ARGUMENTS = [
     "data_format",
     "use_bias",
 ]
-_METHODS = ("to_yaml", "predict_classes", "predict_proba", "fit_generator", "evaluate_generator", "predict_generator")
+_METHODS = ("to_yaml", "fit_generator", "evaluate_generator", "predict_generator")
+# Calls whose arguments tell; others, of XGBoost or of one's own, may have arguments of the same name.
+_CALLS = {*LAYERS, *REFUSED_LAYERS, *_METHODS, "Conv1D", "Conv2D", "Conv3D", "compile", "evaluate", "fit", "train"} | {
+    "ElephasEstimator",
+    "train_on_batch",
+    "test_on_batch",
+}
 _SIZED = ("Dense", "TimeDistributedDense", "LSTM", "GRU", "SimpleRNN", "MaxoutDense")
 _KERNELS = {"Convolution2D": 2, "Conv2D": 2, "Convolution3D": 3, "Conv3D": 3}
 
@@ -217,6 +224,8 @@ class _Reader(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for each in node.names:
             self._imported(node, each.name)
+            if _below_keras(each.name) is None:
+                self._from_elsewhere.add(each.asname or each.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
@@ -239,9 +248,12 @@ class _Reader(ast.NodeVisitor):
             if keyword.arg:
                 self._argument(node, name, keyword.arg)
         self._places(node, name)
-        if isinstance(node.func, ast.Attribute) and name in _METHODS:
+        if isinstance(node.func, ast.Attribute) and name in _METHODS and not self._is_module(node.func.value):
             self._note(node, f".{name}()", _OLD, _OLD)
         self.generic_visit(node)
+
+    def _is_module(self, receiver: ast.expr) -> bool:
+        return isinstance(receiver, ast.Name) and receiver.id in self._from_elsewhere
 
     def _imported(self, node: ast.stmt, name: str) -> None:
         below = _below_keras(name)
@@ -255,7 +267,7 @@ class _Reader(ast.NodeVisitor):
                 self._note(node, f"keras.{module}", _MODULES[module], _MODULES[module])
 
     def _argument(self, node: ast.Call, name: str, argument: str) -> None:
-        if argument in _ARGUMENTS:
+        if argument in _ARGUMENTS and name in _CALLS:
             self._note(node, f"`{argument}` of {name}", *_ARGUMENTS[argument])
         elif (argument in {"lr", "decay"} and name in _OPTIMIZERS) or (argument == "p" and name == "Dropout"):
             self._note(node, f"`{argument}` of {name}", _OLD, _OLD)

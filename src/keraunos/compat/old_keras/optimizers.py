@@ -40,7 +40,11 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
         # `lr / (1 + decay * steps)`
         rate = float(today.get("learning_rate", 0.001))
         today["learning_rate"] = keras.optimizers.schedules.InverseTimeDecay(rate, 1, float(decay))
-    return getattr(keras.optimizers, name)(**today)
+    made = getattr(keras.optimizers, name)(**today)
+    if not decay:
+        # `K.set_value(model.optimizer.lr, …)`; past Keras's own bookkeeping, which has this variable already.
+        object.__setattr__(made, "lr", made._learning_rate)
+    return made
 
 
 def get(value: Any, day: Day) -> Any:

@@ -12,4 +12,6 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "keras":
+        return import_module(f"{__name__}.keras")
     return getattr(import_module("tensorflow"), name)
