@@ -199,7 +199,7 @@ def _add_spark_command(
 ) -> None:
     command = commands.add_parser(
         name,
-        usage=f"keraunos {name} [-h] [--as SYSTEM] [--keras N] {rest}",
+        usage=f"keraunos {name} [-h] [--as SYSTEM] [--keras N]\n       {rest}",
         help=summary,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -39,7 +39,6 @@ from keraunos.compat.elephas.ml.params import (
 )
 from keraunos.compat.elephas.ml.training import Reading, Training
 from keraunos.compat.elephas.translate import plan_of, workers_of
-from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError
 from keraunos.launch import spark as launch
 from keraunos.launch.session_trust import session_trust
@@ -300,15 +299,12 @@ class ElephasEstimator(
         super().__init__()
         self._model: Any = None
         given = _by_name(arguments, options)
-        if given.pop("sc", None) is not None or era.predicts_classes():
+        if given.pop("sc", None) is not None or values.predicts_classes():
             given.setdefault("predict_classes", True)
         self.setParams(**given)
 
     def setParams(self, **params: Any) -> Self:
         """Set any of the Params by name, or the compiled `model`; `None` leaves one as it is."""
-        # Before 0.4 there was one optimizer, the server's, under the name that is the workers' now.
-        if values.is_servers(params.get("optimizer_config")) and params.get("elephas_optimizer_config") is None:
-            params["elephas_optimizer_config"] = params.pop("optimizer_config")
         model = params.pop("model", None)
         if model is not None:
             self._model = conversion.keras_model("model")(model)

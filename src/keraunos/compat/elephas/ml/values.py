@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keraunos.compat.elephas import optimizers
+from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError, one_of
 from keraunos.ml.conversion import Converter
 
@@ -63,6 +64,11 @@ def is_servers(value: Any) -> bool:
     return (
         isinstance(value, Mapping) and "name" in value and "lr" in value and not {"class_name", "config"} & value.keys()
     )
+
+
+def predicts_classes() -> bool:
+    """Whether the program is of the time when an estimator predicted classes."""
+    return era.predicts_classes()
 
 
 def server_config(value: Any) -> Any:
