@@ -27,6 +27,8 @@ def fit_generator(given: dict[str, Any], fit: Callable[..., Any]) -> Any:
     if rows is not None:
         batches, steps = counted(batches, rows, "samples_per_epoch")
     named = {"steps_per_epoch": steps, **{name: given.pop(name) for name in list(given) if name in _OF_FIT}}
+    if not hasattr(batches, "__len__"):
+        named["shuffle"] = False  # batches come as the generator gives them
     held = given.pop("validation_data", None)
     held_rows, held_steps = given.pop("nb_val_samples", None), given.pop("validation_steps", None)
     if held is not None and not isinstance(held, (tuple, list)):

@@ -30,7 +30,7 @@ def install() -> None:
 
     for stage, name in ((JavaEstimator, "_fit"), (JavaTransformer, "_transform")):
         method = getattr(stage, name)
-        if not hasattr(method, "__wrapped__"):
+        if not getattr(method, "takes_old_vectors", False):  # Spark's own decorators have left a `__wrapped__`
             setattr(stage, name, _with_vectors_of_today(method))
 
 
@@ -47,6 +47,7 @@ def _with_vectors_of_today(method: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, dataset: Any) -> Any:
         return method(self, _converted(self, dataset))
 
+    vars(called)["takes_old_vectors"] = True
     return called
 
 
