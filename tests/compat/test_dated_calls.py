@@ -25,6 +25,14 @@ print("pairs:", pairs.count(), frame.flatMap(tuple).count(), frame.mapPartitions
 metrics = MulticlassMetrics(pairs)
 print("overall:", metrics.precision(), metrics.recall(), metrics.fMeasure())
 print("one class:", metrics.precision(1.0), metrics.recall(1.0))
+
+from pyspark.ml import Pipeline
+from pyspark.ml.feature import StandardScaler
+from pyspark.mllib.linalg import Vectors
+rows = spark.createDataFrame([(Vectors.dense([1.0, 5.0]),), (Vectors.dense([3.0, 5.0]),)], ["features"])
+scaler = StandardScaler(inputCol="features", outputCol="scaled", withMean=True, withStd=True)
+scaled = Pipeline(stages=[scaler]).fit(rows).transform(rows).select("scaled").collect()
+print("scaled:", [round(float(row.scaled[0]), 3) for row in scaled])
 """
 
 
@@ -41,4 +49,5 @@ def test_dropped_calls_are_there(tmp_path):
         "pairs: 4 8 4",
         "overall: 0.75 0.75 0.75",
         f"one class: {2 / 3} 1.0",
+        "scaled: [-0.707, 0.707]",
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import keraunos
 from keraunos.backends import BACKENDS
-from keraunos.compat.run_unchanged.systems import SYSTEMS
+from keraunos.compat.run_unchanged.systems import OLD_KERAS, SYSTEMS, TODAYS_KERAS
 from keraunos.errors import KeraunosError
 from keraunos.job.exchange_plan import PRESETS
 
@@ -20,7 +20,7 @@ CANNOT_START = 2
 INTERRUPTED = 130
 
 # The options of `submit` and `shell` that are not Spark's; `--help` is about the command, not about spark-submit.
-OURS = ("--as", "--help", "-h")
+OURS = ("--as", "--keras", "--help", "-h")
 
 EXAMPLES = """\
 examples:
@@ -61,12 +61,12 @@ program says otherwise.
 
 SUBMIT = """\
 Hands a program to a cluster, as `keraunos run` would run it here. All options
-but --as are those of spark-submit; they stand before the program.
+but --as and --keras are those of spark-submit; they stand before the program.
 """
 
 SHELL = """\
 The pyspark shell, where an older system's modules can be imported. All options
-but --as are those of pyspark.
+but --as and --keras are those of pyspark.
 """
 
 NOTEBOOK = """\
@@ -183,6 +183,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_system(run)
+    _add_keras(run)
     run.add_argument("script", metavar="program.py", help="the program")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what it is given in sys.argv")
     run.set_defaults(run=_run, verbose=False)
@@ -198,12 +199,13 @@ def _add_spark_command(
 ) -> None:
     command = commands.add_parser(
         name,
-        usage=f"keraunos {name} [-h] [--as SYSTEM] {rest}",
+        usage=f"keraunos {name} [-h] [--as SYSTEM] [--keras N]\n       {rest}",
         help=summary,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_system(command)
+    _add_keras(command)
     command.set_defaults(run=function, verbose=False)
 
 
@@ -268,22 +270,32 @@ def _add_system(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_keras(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--keras",
+        default="",
+        choices=[*OLD_KERAS, TODAYS_KERAS],
+        metavar="N",
+        help="with --as elephas, the Keras that it was written for: 0, 1, 2 or 3 (default: what its source tells)",
+    )
+
+
 def _run(options: argparse.Namespace) -> int:
     from keraunos.cli.run import run
 
-    return run(options.system, options.script, options.arguments)
+    return run(options.system, options.script, options.arguments, options.keras)
 
 
 def _submit(options: argparse.Namespace) -> int:
     from keraunos.cli.submit import submit
 
-    submit(options.system, options.passed)
+    submit(options.system, options.passed, options.keras)
 
 
 def _shell(options: argparse.Namespace) -> int:
     from keraunos.cli.shell import shell
 
-    shell(options.system, options.passed)
+    shell(options.system, options.passed, options.keras)
 
 
 def _resume(options: argparse.Namespace) -> int:

@@ -12,14 +12,14 @@ from keraunos.cli import shell_startup
 from keraunos.cli.spark_options import SparkCommandLine
 from keraunos.cli.submit import python_for, spark_home
 from keraunos.compat.run_unchanged.spark_settings import SYSTEM_VARIABLE, options_of, settings_for
-from keraunos.compat.run_unchanged.systems import System, system_named
+from keraunos.compat.run_unchanged.systems import System, system_named, with_keras
 from keraunos.errors import JobError
 from keraunos.launch.preflight import check_java
 
 
-def shell(system_name: str, arguments: Sequence[str]) -> NoReturn:
-    """Become the pyspark shell."""
-    system = system_named(system_name)
+def shell(system_name: str, arguments: Sequence[str], keras: str = "") -> NoReturn:
+    """Become the pyspark shell; `keras` says which Keras is meant by `keras` there."""
+    system = with_keras(system_named(system_name), keras)
     line = SparkCommandLine.parse(arguments)
     if line.script:
         raise JobError(f"The shell takes options of pyspark only. Received: {line.script!r}. Use `keraunos run`.")
@@ -34,7 +34,7 @@ def shell_environment(given: Mapping[str, str], system: System, *, interactive: 
     """What makes the shell run our start-up file after its own, and the user's after ours."""
     environment = python_for(given, clustered=False) | {
         "PYTHONSTARTUP": shell_startup.__file__,
-        SYSTEM_VARIABLE: system.name,
+        SYSTEM_VARIABLE: system.label,
     }
     if given.get("PYTHONSTARTUP"):
         environment[shell_startup.USERS_VARIABLE] = given["PYTHONSTARTUP"]

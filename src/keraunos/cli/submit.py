@@ -13,24 +13,24 @@ from typing import NoReturn
 
 from keraunos.cli import submitted
 from keraunos.cli.spark_options import SparkCommandLine
-from keraunos.compat.run_unchanged.script import folder_of
+from keraunos.compat.run_unchanged.script import folder_of, of_its_day
 from keraunos.compat.run_unchanged.spark_settings import options_of, settings_for, with_defaults
 from keraunos.compat.run_unchanged.systems import system_named
 from keraunos.errors import JobError
 from keraunos.launch.preflight import check_java
 
 
-def submit(system_name: str, arguments: Sequence[str]) -> NoReturn:
+def submit(system_name: str, arguments: Sequence[str], keras: str = "") -> NoReturn:
     """Become spark-submit: its output, its signals and its exit code are then this process's own."""
     line = SparkCommandLine.parse(arguments)
-    command = [str(spark_home() / "bin" / "spark-submit"), *submit_arguments(system_name, line)]
+    command = [str(spark_home() / "bin" / "spark-submit"), *submit_arguments(system_name, line, keras)]
     environment = python_for(os.environ, clustered=_is_clustered(line))
     check_java()
     sys.stdout.flush()
     os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
 
 
-def submit_arguments(system_name: str, line: SparkCommandLine) -> list[str]:
+def submit_arguments(system_name: str, line: SparkCommandLine, keras: str = "") -> list[str]:
     """What spark-submit is given: the user's options after ours, so that theirs win; then our program and theirs."""
     system = system_named(system_name)
     if not line.script:
@@ -40,6 +40,7 @@ def submit_arguments(system_name: str, line: SparkCommandLine) -> list[str]:
     local = "://" not in line.script
     if local and not Path(line.script).is_file():
         raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, where there is none.")
+    system = of_its_day(system, line.script, keras)
     options = options_of(settings_for(system, folder_of(line.script) if local else ""))
     if line.value_of("--name") is None and line.setting("spark.app.name") is None:
         options += ["--name", Path(line.script).name]
@@ -49,7 +50,7 @@ def submit_arguments(system_name: str, line: SparkCommandLine) -> list[str]:
         shipped = line.value_of("--py-files") or line.setting("spark.submit.pyFiles")
         options += ["--py-files", f"{shipped},{line.script}" if shipped else line.script]
         words = list(line.without("--py-files").words())
-    return [*options, *words, submitted.__file__, system.name, line.script, *line.arguments]
+    return [*options, *words, submitted.__file__, system.label, line.script, *line.arguments]
 
 
 def spark_home() -> Path:

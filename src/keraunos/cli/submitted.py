@@ -12,18 +12,31 @@ if __name__ == "__main__":
     # Python has put the folder of this file there, whose modules no program should find.
     sys.path[0] = ""
 
-from keraunos.compat.run_unchanged.script import run_script
-from keraunos.compat.run_unchanged.systems import system_named
-from keraunos.errors import KeraunosError
+from keraunos.compat.run_unchanged.script import of_its_day, run_script
+from keraunos.compat.run_unchanged.systems import System, system_named
+from keraunos.errors import JobError, KeraunosError
 
 
 def main(system_name: str, script: str, *arguments: str) -> int:
     """Run the script from where Spark has put it."""
     try:
-        return run_script(_found(script), arguments, system_named(system_name))
+        system, path = system_named(system_name), _found(script)
+        if "://" in script:
+            _check_day(system, path)
+        return run_script(path, arguments, system)
     except KeraunosError as error:
         print(f"keraunos: {error}", file=sys.stderr)
         return 2
+
+
+def _check_day(system: System, path: str) -> None:
+    """A program that could not be read where it was submitted from must have been said to be of an older Keras."""
+    day = of_its_day(system, path).keras
+    if day != system.keras:
+        raise JobError(
+            f"The program was written for Keras {day}, and the executors have been told of none. Received: a program "
+            f"at a URL. Submit it with --keras {day}."
+        )
 
 
 def _found(script: str) -> str:

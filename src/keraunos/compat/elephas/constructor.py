@@ -14,7 +14,17 @@ from keraunos.compat.elephas.translate import check_server_mode, workers_of
 from keraunos.errors import JobError
 
 # The order of arguments without a name: before 0.4 a SparkContext came first, before 7.0 a mode behind the model.
-_WITH_CONTEXT = ("model", "optimizer", "mode", "frequency", "num_workers")
+_WITH_CONTEXT = (
+    "model",
+    "optimizer",
+    "mode",
+    "frequency",
+    "num_workers",
+    "master_optimizer",
+    "master_loss",
+    "master_metrics",
+    "custom_objects",
+)
 _WITH_MODE = (
     "model",
     "mode",
@@ -27,6 +37,12 @@ _WITH_MODE = (
 )
 _TODAY = ("model", "num_workers", "custom_objects", "batch_size", "mode", "frequency", "parameter_server_mode", "port")
 _OLD_NAMES = {"master_network": "model", "elephas_optimizer": "optimizer"}
+# Of 2016 and 2017: `train` compiled the model, with these.
+_COMPILED_WITH = {
+    "master_optimizer": "adam",
+    "master_loss": "categorical_crossentropy",
+    "master_metrics": ("accuracy",),
+}
 _SAVED = ("mode", "frequency", "num_workers", "batch_size", "port")
 
 
@@ -78,14 +94,28 @@ def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any],
         if name in given:
             raise JobError(f"`{name}` of {kind} must be given once. Received: {value!r} and {given[name]!r}.")
         given[name] = value
+    compiled_with = {name: given.pop(name, None) for name in _COMPILED_WITH}
     _check_names(kind, given)
     if given.get("model") is None:
         raise JobError(f"{kind} must be given a compiled Keras model. Received: none. Write {kind}(model, ...).")
+    _compile(given["model"], compiled_with, has_context=has_context)
     mode = given.pop("mode", None) or ("asynchronous" if has_context else default_mode)
     settings = Settings(mode=mode, **{name: value for name, value in given.items() if value is not None})
     check_server_mode(settings.parameter_server_mode)
     workers_of(settings.num_workers, None, settings.num_workers or 1)
     return settings
+
+
+def _compile(model: Any, asked: Mapping[str, Any], *, has_context: bool) -> None:
+    """Compile the model where it was told how, or where Elephas of that time would have done so."""
+    if not any(value is not None for value in asked.values()) and (not has_context or getattr(model, "compiled", True)):
+        return
+    known = {name: _COMPILED_WITH[name] if value is None else value for name, value in asked.items()}
+    if asked["master_loss"] is None and model.compiled:
+        known["master_loss"] = model.loss
+    if asked["master_optimizer"] is None and model.compiled:
+        known["master_optimizer"] = model.optimizer
+    model.compile(optimizer=known["master_optimizer"], loss=known["master_loss"], metrics=list(known["master_metrics"]))
 
 
 def _names_mode(positional: Sequence[Any]) -> bool:

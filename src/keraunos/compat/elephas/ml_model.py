@@ -299,7 +299,7 @@ class ElephasEstimator(
         super().__init__()
         self._model: Any = None
         given = _by_name(arguments, options)
-        if given.pop("sc", None) is not None:
+        if given.pop("sc", None) is not None or values.predicts_classes():
             given.setdefault("predict_classes", True)
         self.setParams(**given)
 

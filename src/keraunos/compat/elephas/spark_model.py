@@ -37,6 +37,9 @@ class SparkModel:
         custom_objects: custom layers and functions of the model that workers cannot import, by name.
         batch_size: rows a step, where `fit` does not say.
         port: the driver's port that the servers listen on; by default any that is free.
+        master_optimizer, master_loss, master_metrics: what to compile the model with, in programs of 2016 and 2017;
+            with a SparkContext, a model that is not compiled is compiled with 'adam', 'categorical_crossentropy' and
+            ['accuracy'] where these are left out.
     """
 
     _DEFAULT_MODE: ClassVar[str] = "synchronous"
@@ -59,6 +62,14 @@ class SparkModel:
         training.check_compiled(network)
         self._settings = self._settings.with_model(network)
         self._memory = RuleMemory()
+
+    def get_network(self) -> Any:
+        """The Keras model on the driver, as it was asked for in 2015."""
+        return self.master_network
+
+    def set_network(self, network: Any) -> None:
+        """Take another compiled model."""
+        self.master_network = network
 
     @property
     def training_histories(self) -> list[dict[str, list[float]]]:

@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from keraunos.compat.run_unchanged import keras1, shadows
+from keraunos.compat.run_unchanged import era, keras1, shadows
 from keraunos.compat.run_unchanged.systems import System
 
 
@@ -44,6 +44,7 @@ def install(system: System) -> None:
     if system.shadows:
         shadows.install(system.shadows)
     if system.dated:
+        era.enter(system.keras)
         keras1.install()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -12,8 +13,10 @@ from types import ModuleType, TracebackType
 
 from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.lazy_names import give_names
-from keraunos.compat.run_unchanged.systems import System
+from keraunos.compat.run_unchanged.systems import TODAYS_KERAS, System, with_keras
 from keraunos.errors import JobError
+
+logger = logging.getLogger(__name__)
 
 FAILED = 1
 INTERRUPTED = 130
@@ -47,6 +50,20 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     except KeyboardInterrupt as error:
         return _shown(error, INTERRUPTED)
     return 0
+
+
+def of_its_day(system: System, script: str, keras: str = "") -> System:
+    """The system with the Keras that the program was written for: as it is said, or as its source tells."""
+    if keras or not system.dated or system.keras or not Path(script).is_file():
+        return with_keras(system, keras)
+    from keraunos.compat.old_keras import evidence
+
+    day, found = evidence.day_of(evidence.sources_of(script, source_of(script)))
+    if day == TODAYS_KERAS:
+        return system
+    told = "; ".join(dict.fromkeys(f"{each.what} ({each.where})" for each in found[:4]))
+    logger.info("The program is read as one for Keras %s, because of %s. --keras says otherwise.", day, told)
+    return with_keras(system, day)
 
 
 def source_of(path: str) -> bytes:

@@ -1,7 +1,7 @@
 """Calls of Spark 1.x that later releases dropped, for programs written then. Runs on the driver.
 
 A DataFrame had the methods of its RDD; the measures of all classes together were methods of `MulticlassMetrics` that
-were called without a class.
+were called without a class; and the stages of spark.ml took the vectors of spark.mllib, for there were no others.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ def install() -> None:
         method = getattr(MulticlassMetrics, name)
         if not hasattr(method, "__wrapped__"):
             setattr(MulticlassMetrics, name, _overall(method))
+    from pyspark.ml.wrapper import JavaEstimator, JavaTransformer
+
+    for stage, name in ((JavaEstimator, "_fit"), (JavaTransformer, "_transform")):
+        method = getattr(stage, name)
+        if not getattr(method, "takes_old_vectors", False):  # Spark's own decorators have left a `__wrapped__`
+            setattr(stage, name, _with_vectors_of_today(method))
 
 
 def _of_the_rdd(name: str) -> Callable[..., Any]:
@@ -34,6 +40,29 @@ def _of_the_rdd(name: str) -> Callable[..., Any]:
 
     method.__doc__ = f"`rdd.{name}`, as Spark 1.x had it."
     return method
+
+
+def _with_vectors_of_today(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def called(self: Any, dataset: Any) -> Any:
+        return method(self, _converted(self, dataset))
+
+    vars(called)["takes_old_vectors"] = True
+    return called
+
+
+def _converted(stage: Any, dataset: Any) -> Any:
+    """The rows, with spark.mllib's vectors as spark.ml's in the columns that the stage reads."""
+    from pyspark.mllib.linalg import VectorUDT
+    from pyspark.mllib.util import MLUtils
+
+    read: set[str] = set()
+    for name in ("inputCol", "inputCols", "featuresCol"):
+        if stage.hasParam(name) and stage.isDefined(name):
+            value = stage.getOrDefault(name)
+            read |= {value} if isinstance(value, str) else set(value)
+    old = [each.name for each in dataset.schema.fields if each.name in read and isinstance(each.dataType, VectorUDT)]
+    return MLUtils.convertVectorColumnsToML(dataset, *old) if old else dataset
 
 
 def _overall(method: Callable[..., Any]) -> Callable[..., Any]:

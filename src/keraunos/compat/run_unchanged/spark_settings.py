@@ -16,7 +16,7 @@ FOLDER_VARIABLE = "KERAUNOS_PROGRAM_FOLDER"
 def settings_for(system: System, folder: str) -> dict[str, str]:
     """Spark's settings for a program of the system that lies in the folder."""
     settings = {"spark.python.daemon.module": "keraunos.compat.run_unchanged.worker_daemon"}
-    for variable, value in ((SYSTEM_VARIABLE, system.name), (FOLDER_VARIABLE, folder)):
+    for variable, value in ((SYSTEM_VARIABLE, system.label), (FOLDER_VARIABLE, folder)):
         if value:
             settings[f"spark.executorEnv.{variable}"] = value
     return settings

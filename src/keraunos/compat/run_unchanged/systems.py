@@ -6,11 +6,20 @@ To add a system, add its row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keraunos.errors import JobError, one_of
 
 TENSORFLOW_1 = {"tensorflow": "keraunos.compat.tensorflow1"}
+
+
+# What `keras` is to a program of an older day; TensorFlow 2 had Keras 2 as `tensorflow.keras`.
+OLD_KERAS: Mapping[str, Mapping[str, str]] = {
+    "0": {"keras": "keraunos.compat.keras0"},
+    "1": {"keras": "keraunos.compat.keras1"},
+    "2": {"keras": "keraunos.compat.keras2", "tensorflow": "keraunos.compat.tensorflow2"},
+}
+TODAYS_KERAS = "3"
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,7 @@ class System:
         dated: whether its programs may be older than Spark 2 and Keras 3, and use what those dropped.
         on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
         slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
+        keras: which Keras the program means by `keras`: a key of `OLD_KERAS`, or nothing for the one that is installed.
     """
 
     name: str
@@ -36,6 +46,12 @@ class System:
     dated: bool = False
     on_driver: str | None = None
     slots: str | None = None
+    keras: str = ""
+
+    @property
+    def label(self) -> str:
+        """What tells another process which system this is, for `system_named`."""
+        return f"{self.name}:{self.keras}" if self.keras else self.name
 
 
 SYSTEMS = {
@@ -80,10 +96,23 @@ SYSTEMS = {
 PLAIN = System("")
 
 
-def system_named(name: str) -> System:
-    """The system of that name; `""` is a program that needs none."""
+def system_named(label: str) -> System:
+    """The system of that name, or of `name:keras`; `""` is a program that needs none."""
+    name, _, keras = label.partition(":")
     if not name:
         return PLAIN
     if name not in SYSTEMS:
         raise JobError(one_of("--as", name, SYSTEMS))
-    return SYSTEMS[name]
+    return with_keras(SYSTEMS[name], keras)
+
+
+def with_keras(system: System, keras: str) -> System:
+    """The system for programs of that Keras; `""` leaves it open, and "3" is the one that is installed."""
+    if not keras:
+        return system
+    if keras != TODAYS_KERAS and keras not in OLD_KERAS:
+        raise JobError(one_of("--keras", keras, (*OLD_KERAS, TODAYS_KERAS)))
+    if not system.dated:
+        given = f"--as {system.name}" if system.name else "no --as"
+        raise JobError(f"`--keras` must be given with --as elephas. Received: --keras {keras} with {given}.")
+    return replace(system, keras=keras, shadows={**system.shadows, **OLD_KERAS.get(keras, {})})

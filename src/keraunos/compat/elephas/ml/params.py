@@ -37,6 +37,9 @@ class Options(Settings):
             if today in named:
                 raise JobError(f"`{today}` must be given once. Received: {named[today]!r} and {name}={value!r}.")
             named[today] = value
+        # Before 0.4 there was one optimizer, the server's, under the name that is the workers' now.
+        if values.is_servers(named.get("optimizer_config")) and named.get("elephas_optimizer_config") is None:
+            named["elephas_optimizer_config"] = named.pop("optimizer_config")
         return super().setParams(**named)
 
     def set_params(self, **params: Any) -> Self:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keraunos.compat.elephas import optimizers
+from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError, one_of
 from keraunos.ml.conversion import Converter
 
@@ -54,6 +55,20 @@ def optimizer_config(value: Any) -> Any:
         "`optimizer_config` must be what `keras.optimizers.serialize(optimizer)` gives, or an optimizer's name. "
         f"Received: {value!r}."
     )
+
+
+def is_servers(value: Any) -> bool:
+    """Whether this is an optimizer of Elephas's own, or what its `get_config` gives: arguments beside a name."""
+    if isinstance(value, optimizers.Optimizer):
+        return True
+    return (
+        isinstance(value, Mapping) and "name" in value and "lr" in value and not {"class_name", "config"} & value.keys()
+    )
+
+
+def predicts_classes() -> bool:
+    """Whether the program is of the time when an estimator predicted classes."""
+    return era.predicts_classes()
 
 
 def server_config(value: Any) -> Any:

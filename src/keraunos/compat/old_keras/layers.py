@@ -1,0 +1,273 @@
+"""A call of an old layer as one of today's. Runs on the driver.
+
+What is made is a layer of today's Keras. The shape that a first layer was told is remembered beside it, for
+`Sequential.add`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import keras
+
+from keraunos.compat.old_keras import values
+from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras.layer_table import LAYERS, Layer
+from keraunos.compat.old_keras.own_layers import PerGate
+from keraunos.errors import JobError
+
+# How many gates share one matrix of weights today.
+_GATES = {"LSTM": 4, "GRU": 3, "ConvLSTM2D": 4}
+_RECURRENT = ("SimpleRNN", "GRU", "LSTM")
+# What every layer took.
+_COMMON = (
+    "name",
+    "trainable",
+    "input_shape",
+    "batch_input_shape",
+    "input_dtype",
+    "weights",
+    "input_dim",
+    "input_length",
+)
+_OF_LOOPS = ("return_sequences", "go_backwards", "stateful", "unroll", "consume_less", "forget_bias_init")
+_IMAGES = (
+    "Conv2D",
+    "Conv2DTranspose",
+    "SeparableConv2D",
+    "MaxPooling2D",
+    "AveragePooling2D",
+    "ZeroPadding2D",
+    "UpSampling2D",
+)
+# Layers of pictures have at most so many channels at the network's entry.
+_FEW_CHANNELS = 4
+_PICTURES = 4  # axes: rows, channels, height and width
+
+# What a layer was told of its input: (batch shape, dtype).
+first_inputs: WeakKeyDictionary[Any, tuple[tuple[int | None, ...], str | None]] = WeakKeyDictionary()
+
+
+def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The layer that a call of Keras 0 or 1 means."""
+    entry = LAYERS[name]
+    given, first = _by_name(name, entry, day, arguments, named)
+    common = {each: given.pop(each) for each in _COMMON if each in given and not _is_own(each, name)}
+    given.pop("stack_size", None)  # how many channels there are is seen from the input
+    for each, (kept, why) in entry.refused.items():
+        if given.pop(each, kept) != kept:
+            raise JobError(f"`{each}` of {name} must be left out on today's Keras. Received: {named!r}. {why}")
+    shape = _first_shape(name, common)
+    if given.get("dim_ordering") in {None, "default"}:
+        _check_ordering(name, entry, shape, day)
+    told_output = given.pop("output_shape", None) if name == "Deconvolution2D" else None
+    gates = {each: given.pop(each) for each in _OF_LOOPS if each in given}
+    today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
+    if name in _GATES and gates.get("consume_less", "cpu") != "gpu":
+        # Each gate had weights of its own, drawn by its own size.
+        for each in ("kernel_initializer", "recurrent_initializer"):
+            today[each] = PerGate(today[each], _GATES[name])
+    for each in ("name", "trainable"):
+        if common.get(each) is not None:
+            today[each] = common[each]
+    layer = today_of(entry.today)(**today)
+    if shape is not None:
+        remember_input(layer, shape, common.get("input_dtype"))
+    if told_output is not None:
+        _check_output_shape(layer, tuple(told_output))
+    return with_weights(layer, common.get("weights"))
+
+
+def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
+    """Note the shape, rows included, that a layer was told as the first of a model."""
+    first_inputs[layer] = (shape, dtype)
+
+
+def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`Layer` itself, which does nothing but say the shape of the input."""
+    if arguments or not named.keys() <= {"input_shape", "batch_input_shape", "name"}:
+        raise JobError(f"Layer takes the shape of the input by name. Received: {(*arguments, *named)!r}.")
+    layer = keras.layers.Identity(**{"name": named["name"]} if named.get("name") else {})
+    shape = _first_shape("Layer", named)
+    if shape is not None:
+        remember_input(layer, shape)
+    return layer
+
+
+def with_weights(layer: Any, weights: Any) -> Any:
+    """The layer, which has these weights as soon as it has any."""
+    if weights is None:
+        return layer
+    if layer.built:
+        layer.set_weights(list(weights))
+        return layer
+    build = layer.build
+
+    def build_with_weights(*shapes: Any, **named: Any) -> None:
+        build(*shapes, **named)
+        layer.set_weights(list(weights))
+
+    layer.build = build_with_weights
+    return layer
+
+
+def _is_own(argument: str, name: str) -> bool:
+    """Whether an argument that describes inputs elsewhere is one of the layer's own."""
+    return argument == "input_dim" and name == "Embedding"
+
+
+def _by_name(
+    name: str, entry: Layer, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """The arguments of a call by their old names, and whether its form is that before Keras 0.2."""
+    given = dict(named)
+    if name == "Reshape" and len(arguments) > 1 and all(isinstance(each, int) for each in arguments):
+        arguments = [tuple(arguments)]  # Keras before 0.2
+    order = entry.order.split()
+    first = entry.first is not None and _is_first(entry.first[1], arguments, day)
+    if first:
+        assert entry.first is not None
+        order = entry.first[0].split()
+    elif day.name == "0" and name == "BatchNormalization" and arguments and isinstance(arguments[0], tuple):
+        order = ["input_shape", *order]
+    if len(arguments) > len(order):
+        raise JobError(f"{name} takes at most {len(order)} arguments without a name. Received: {len(arguments)}.")
+    for each, value in zip(order, arguments, strict=False):
+        if each in given:
+            raise JobError(f"`{each}` of {name} must be given once. Received: {value!r} and {given[each]!r}.")
+        given[each] = value
+    known = {*order, *entry.renamed, *_COMMON, *entry.refused}
+    known |= set(_OF_LOOPS) if name in _GATES or name in _RECURRENT else set()
+    for each in given:
+        if each not in known:
+            close = difflib.get_close_matches(each, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise JobError(
+                f"{name} of Keras {day.name} has no argument {each!r}.{hint} Expected some of: "
+                f"{', '.join(sorted(known))}. If the program was written for another Keras, say so: --keras 2."
+            )
+    return given, first
+
+
+def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
+    """Whether a call has the form that it had before Keras 0.2, with the size of the input."""
+    leading = [each for each in arguments[:count] if isinstance(each, int) and not isinstance(each, bool)]
+    told = len(leading) == count
+    if told and day.name != "0":
+        raise JobError(
+            f"The call has {count} whole numbers first, {', '.join(map(repr, arguments[:count]))}, as before Keras "
+            f"0.2, where they began with the size of the input. Received: such a call in a program for Keras "
+            f"{day.name}. Say --keras 0, or give arguments by name."
+        )
+    return told
+
+
+def _renamed(name: str, entry: Layer, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
+    """The arguments by today's names, with today's values."""
+    today: dict[str, Any] = {}
+    parts = {part for each in entry.joined.values() for part in each}
+    for new, sources in entry.joined.items():
+        sizes = [given.get(part) for part in sources]
+        if None in sizes:
+            raise JobError(
+                f"`{sources[sizes.index(None)]}` of {name} must be given. Received: "
+                f"{dict(zip(sources, sizes, strict=True))!r}."
+            )
+        today[new] = tuple(sizes)
+    for old, value in given.items():
+        if old not in parts:
+            for new in entry.renamed.get(old, old).split():
+                today[new] = values.converted(new, value, day)
+    for new, value in _defaults(name, entry, day, first=first).items():
+        today.setdefault(new, values.converted(new, value, day))
+    return {new: value for new, value in today.items() if value is not None}
+
+
+def _defaults(name: str, entry: Layer, day: Day, *, first: bool) -> dict[str, Any]:
+    """Old defaults that are not today's."""
+    defaults = dict(entry.defaults)
+    names = {new for news in entry.renamed.values() for new in news.split()}
+    for new in sorted(names & {"kernel_initializer", "depthwise_initializer", "pointwise_initializer"}):
+        defaults.setdefault(new, "uniform" if name == "Convolution1D" and day.name == "0" else "glorot_uniform")
+    if "data_format" in names and not name.endswith("1D"):
+        defaults.setdefault("data_format", None)
+    if name == "BatchNormalization" and day.name == "0":
+        defaults.update(epsilon=1e-6, momentum=0.9)
+    if first and name in {"SimpleRNN", "GRU"}:
+        defaults["activation"] = "sigmoid"
+    return defaults
+
+
+def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What recurrent layers have besides: options of the loop, the bias of the forget gate."""
+    loop = {each: given[each] for each in ("return_sequences", "go_backwards", "stateful", "unroll") if each in given}
+    economy = given.get("consume_less", "cpu")
+    if economy not in {"cpu", "mem", "gpu"}:
+        raise JobError(f"`consume_less` must be 'cpu', 'mem' or 'gpu'. Received: {economy!r}.")
+    if name in {"LSTM", "ConvLSTM2D"}:
+        bias = given.get("forget_bias_init", "one")
+        if bias not in {"one", "ones", "zero", "zeros"}:
+            raise JobError(f"`forget_bias_init` must be 'one' or 'zero' on today's Keras. Received: {bias!r}.")
+        loop["unit_forget_bias"] = bias in {"one", "ones"}
+    return loop
+
+
+def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...] | None:
+    """The shape of the input, rows included, where the layer was told it."""
+    if common.get("batch_input_shape") is not None:
+        return tuple(common["batch_input_shape"])
+    if common.get("input_shape") is not None:
+        shape = common["input_shape"]
+        return (None, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
+    length = common.get("input_length")
+    if name == "Embedding":
+        if length is None:
+            return None
+        return (None, *(length if isinstance(length, (tuple, list)) else (length,)))
+    if common.get("input_dim") is None:
+        return None
+    sequence = name in {*_RECURRENT, "Convolution1D", "AtrousConvolution1D", "TimeDistributedDense"}
+    return (None, length, common["input_dim"]) if sequence else (None, common["input_dim"])
+
+
+def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
+    """Refuse a picture whose channels may be at either end where nothing says at which."""
+    if entry.today not in _IMAGES or shape is None or len(shape) != _PICTURES or None in shape[1:]:
+        return
+    if values.orders_channels(day):
+        return
+    first, last = shape[1], shape[3]
+    taken, other = (last, first) if day.ordering == "tf" else (first, last)
+    if taken > _FEW_CHANNELS >= other:
+        raise JobError(
+            f"{name} was told the input {tuple(shape[1:])!r}, and nothing says where its channels are: last "
+            f"(dim_ordering='tf', the default from Keras 1.1 on) it has {last}, first (dim_ordering='th', the default "
+            f"before) it has {first}. Received: no `dim_ordering`. Give one, call "
+            'keras.backend.set_image_dim_ordering, or put "image_dim_ordering" into keras.json as then.'
+        )
+
+
+def _check_output_shape(layer: Any, told: tuple[Any, ...]) -> None:
+    """Let the layer refuse an output of another shape than it was told, which today it works out itself."""
+    build = layer.build
+
+    def build_checked(shape: Any) -> None:
+        found = tuple(layer.compute_output_shape(shape))
+        if told[1:] != found[1:]:
+            raise JobError(
+                f"`output_shape` of Deconvolution2D must be {(None, *found[1:])!r} on today's Keras, which works it "
+                f"out from the input. Received: {told!r}."
+            )
+        build(shape)
+
+    layer.build = build_checked
+
+
+def today_of(name: str) -> Any:
+    """The class of an entry of the table."""
+    module, _, attribute = name.rpartition(":")
+    return getattr(import_module(module), attribute) if module else getattr(keras.layers, name)

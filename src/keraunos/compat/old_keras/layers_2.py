@@ -1,0 +1,129 @@
+"""A call of a layer of Keras 2 as one of today's. Runs on the driver.
+
+Most are the same. Keras 2 also took the arguments of Keras 1 by name, and meant a kernel of 3 by 3 by `Conv2D(32,
+3, 3)`; its gates and its GRU had other defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from keraunos.compat.old_keras import values
+from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras.layer_table import LAYERS
+from keraunos.compat.old_keras.layers import remember_input, with_weights
+from keraunos.errors import JobError
+
+# How many arguments without a name stand where they stood then.
+_SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 6, "Embedding": 4}
+_KERNEL_AXES = {"Conv2D": 2, "Conv3D": 3, "SeparableConv2D": 2, "Conv2DTranspose": 2}
+_GATED = ("GRU", "LSTM", "ConvLSTM2D", "GRUCell", "LSTMCell")
+_IMPLEMENTATIONS = (0, 1, 2)
+_NEW_NAMES = {"Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D"}
+
+
+def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The layer that a call of Keras 2 means."""
+    name = _NEW_NAMES.get(name, name)
+    places = list(arguments)
+    if day.name == "2" and name in _KERNEL_AXES:
+        places = _joined_kernel(name, places)
+    if len(places) > _SAME_PLACES.get(name, len(places)):
+        raise JobError(
+            f"{name} takes at most {_SAME_PLACES[name]} arguments without a name: what stands behind them has changed "
+            f"since Keras 2. Received: {len(places)}. Give the others by name."
+        )
+    given = {**_renamed(name, named, day)}
+    shape = _shape(name, given)
+    weights = given.pop("weights", None)
+    dtype = given.pop("input_dtype", None)
+    if given.pop("implementation", 1) not in _IMPLEMENTATIONS:
+        raise JobError(f"`implementation` of {name} must be 0, 1 or 2. Received: {named['implementation']!r}.")
+    _add_defaults(name, places, given, day)
+    layer = getattr(keras.layers, name)(*places, **given)
+    if shape is not None:
+        remember_input(layer, shape, dtype or (given.get("dtype") if isinstance(given.get("dtype"), str) else None))
+    return with_weights(layer, weights)
+
+
+def _joined_kernel(name: str, places: list[Any]) -> list[Any]:
+    """`32, 3, 3` as Keras 2 read it: a kernel of 3 by 3."""
+    axes = _KERNEL_AXES[name]
+    sizes = places[1 : axes + 1]
+    if len(sizes) == axes and all(isinstance(each, int) for each in sizes):
+        return [places[0], tuple(sizes), *places[axes + 1 :]]
+    return places
+
+
+def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
+    """The arguments by today's names; those of Keras 1 were taken too."""
+    old = _OLD_ENTRIES.get(name)
+    given: dict[str, Any] = {}
+    for each, value in named.items():
+        new = each
+        if old is not None and day.name == "2" and each in old.renamed and each != "stride":
+            new = old.renamed[each]
+        if name == "LeakyReLU" and each == "alpha":
+            new = "negative_slope"
+        if new in given:
+            raise JobError(f"`{new}` of {name} must be given once. Received: {dict(named)!r}.")
+        given[new] = values.converted(new, value, day) if new != "data_format" else _format(value)
+    if old is not None:
+        for new, parts in old.joined.items():
+            sizes = [given.pop(part) for part in parts if part in given]
+            if sizes:
+                given[new] = tuple(sizes)
+    return given
+
+
+def _format(value: Any) -> Any:
+    return {"th": "channels_first", "tf": "channels_last", "default": None}.get(value, value)
+
+
+def _shape(name: str, given: dict[str, Any]) -> tuple[int | None, ...] | None:
+    """The shape of the input, rows included; takes what says so out of `given`."""
+    length = given.pop("input_length", None)
+    shape, batch = given.pop("input_shape", None), given.pop("batch_input_shape", None)
+    rows = given.pop("batch_size", None)
+    if batch is not None:
+        return tuple(batch)
+    if shape is not None:
+        return (rows, *shape)
+    if name == "Embedding":
+        return None if length is None else (rows, *(length if isinstance(length, (list, tuple)) else (length,)))
+    width = given.pop("input_dim", None)
+    if width is None:
+        return None
+    return (rows, length, width) if name in {"Conv1D", "SimpleRNN", "GRU", "LSTM"} else (rows, width)
+
+
+def _add_defaults(name: str, places: Sequence[Any], given: dict[str, Any], day: Day) -> None:
+    """What had another default."""
+    if name in _GATED:
+        # units, activation, recurrent_activation; a convolution's gates are never given without a name
+        said = len(places) > 2 and not name.startswith("Conv")
+        if not said:
+            given.setdefault("recurrent_activation", values.activation(day.gates, day))
+        elif places[2] == "hard_sigmoid":
+            raise JobError(f"`recurrent_activation` of {name} must be given by name. Received: {places[2]!r}.")
+    if name == "GRU" and day.name == "2":
+        given.setdefault("reset_after", False)
+    if len(places) > 1 and name == "Dense" and places[1] == "hard_sigmoid":
+        raise JobError("`activation` of Dense must be given by name. Received: 'hard_sigmoid'.")
+    if name == "Activation" and places:
+        assert isinstance(places, list)
+        places[0] = values.activation(places[0], day)
+    if name == "Flatten" and day.name == "2" and keras.config.image_data_format() == "channels_first":
+        # Keras 2 left channels where they were unless it was told otherwise.
+        given.setdefault("data_format", "channels_last")
+
+
+_OLD_ENTRIES = {
+    **{entry.today: entry for entry in LAYERS.values() if ":" not in entry.today},
+    "Dense": LAYERS["Dense"],
+    "Conv1D": LAYERS["Convolution1D"],
+    "Conv2D": LAYERS["Convolution2D"],
+}

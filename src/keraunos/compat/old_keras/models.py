@@ -1,0 +1,287 @@
+"""Models as they were called: today's models whose methods take the arguments of that day. Runs on the driver.
+
+A model is one of today's own classes; the methods of old are attributes of the one object. What is saved of it, and
+what workers are sent, is a plain model.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import keras
+
+from keraunos.compat.old_keras import generators, optimizers, values
+from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras.layers import first_inputs
+from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
+from keraunos.compat.run_unchanged.shadows import is_programs
+from keraunos.errors import JobError, ModelError, one_of
+
+_CLASS_MODES = ("categorical", "binary")
+_class_modes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_HALF = 0.5
+
+
+def sequential(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """An empty `Sequential`, or one of layers."""
+    given = _by_name("Sequential", "layers name", arguments, named, ())
+    model = dressed(keras.Sequential(name=given.get("name")), day)
+    for layer in given.get("layers") or ():
+        _add(model, day, layer)
+    return model
+
+
+def functional(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """A model from tensors to tensors."""
+    given = _by_name("Model", "inputs outputs name", arguments, named, ("input", "output"))
+    given = {{"input": "inputs", "output": "outputs"}.get(name, name): value for name, value in given.items()}
+    for name in ("inputs", "outputs"):
+        if name not in given:
+            raise JobError(f"`{name.removesuffix('s')}` of Model must be given. Received: {sorted(given)}.")
+    return dressed(keras.Model(**given), day)
+
+
+def dressed(model: Any, day: Day) -> Any:
+    """The model, with the methods of that day."""
+    for name, function in _METHODS.items():
+        if name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential):
+            object.__setattr__(model, name, _method(model, day, name, function))
+    return model
+
+
+def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model that `to_json` or `to_yaml` of here wrote."""
+    try:
+        json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            "The text of a model must be what `to_json` or `to_yaml` gave, which is JSON here. Received: "
+            f"{str(text)[:60]!r}. A model that an older Keras wrote as YAML has to be built again."
+        ) from error
+    try:
+        return dressed(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
+    except Exception as error:
+        raise ModelError(
+            "The text of a model must be one that today's Keras reads. Received: one that it does not: "
+            f"{' '.join(str(error).split())[:300]} A model that an older Keras wrote has to be built again."
+        ) from error
+
+
+def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
+    """The model in a file that `save` wrote."""
+    return dressed(keras.saving.load_model(filepath, dict(custom_objects or {}), compile=compile), day)
+
+
+def save_model(_day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
+    """Write the model to a file."""
+    model.save(filepath, overwrite=overwrite)
+
+
+def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method as the program calls it; Keras, Keraunos and other packages that call it mean today's."""
+    today = getattr(type(model), name, None)
+
+    @functools.wraps(function if today is None else today)
+    def called(*arguments: Any, **named: Any) -> Any:
+        if today is not None and is_programs(sys._getframe(1).f_globals) is False:
+            return today(model, *arguments, **named)
+        return function(model, day, *arguments, **named)
+
+    return called
+
+
+def _add(model: Any, _day: Day, layer: Any) -> None:
+    told = first_inputs.get(layer) if not isinstance(layer, type) else None
+    if told is None and isinstance(layer, keras.layers.Bidirectional):
+        told = first_inputs.get(layer.forward_layer) or first_inputs.get(getattr(layer, "layer", None))
+    if told is not None and not model._layers:
+        shape, dtype = told
+        keras.Sequential.add(model, keras.Input(batch_shape=tuple(shape), dtype=dtype))
+    keras.Sequential.add(model, layer)
+
+
+def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
+    given = _call("compile", model, day, arguments, named)
+    for name in ("optimizer", "loss"):
+        if name not in given:
+            raise JobError(f"`{name}` of compile must be given. Received: {sorted(given)}.")
+    if isinstance(given["optimizer"], str) and _is_loss(given["optimizer"]):
+        raise JobError(
+            "compile takes the optimizer first and then the loss. Received: "
+            f"{given['optimizer']!r} first. Give both by name: compile(loss=..., optimizer=...)."
+        )
+    for name in ("sample_weight_mode", "theano_mode"):
+        if given.pop(name, None) is not None:
+            raise JobError(f"`{name}` of compile must be left out on today's Keras. Received: {named.get(name)!r}.")
+    mode = given.pop("class_mode", None)
+    if mode is not None:
+        if mode not in _CLASS_MODES:
+            raise JobError(one_of("class_mode", mode, _CLASS_MODES))
+        _class_modes[model] = mode
+    given["optimizer"] = optimizers.get(given["optimizer"], day)
+    given["loss"] = values.loss(given["loss"], day)
+    if given.get("metrics"):
+        given["metrics"] = values.metrics(given["metrics"], day)
+    keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
+
+
+def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    given = {**day.fit, **_call("fit", model, day, arguments, named)}
+    if given.pop("show_accuracy", False):
+        _measure_accuracy(model)
+    return keras.Model.fit(model, **given)
+
+
+def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    given = {**day.measure, **_call("evaluate", model, day, arguments, named)}
+    accuracy = given.pop("show_accuracy", False)
+    if accuracy:
+        _measure_accuracy(model)
+    found = keras.Model.evaluate(model, **given)
+    # In Keras 0 it was the call that asked for the accuracy.
+    return found[0] if day.name == "0" and not accuracy and isinstance(found, list) else found
+
+
+def _predict(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    given = {"verbose": 0, **day.measure, **_call("predict", model, day, arguments, named)}
+    return keras.Model.predict(model, **given)
+
+
+def _predict_classes(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    found = _predict(model, day, *arguments, **named)
+    mode = _class_modes.get(model)
+    if mode == "categorical" or (mode is None and found.shape[-1] > 1):
+        return found.argmax(axis=-1)
+    return (found > _HALF).astype("int32")
+
+
+def _train_on_batch(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    return _on_batch("train_on_batch", model, day, arguments, named)
+
+
+def _test_on_batch(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    return _on_batch("test_on_batch", model, day, arguments, named)
+
+
+def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    given = _call(call, model, day, arguments, named)
+    accuracy = given.pop("accuracy", False)
+    if accuracy:
+        _measure_accuracy(model)
+    model.reset_metrics()  # what is returned is of this batch; today's would count those before it
+    found = getattr(keras.Model, call)(model, **given)
+    return found[0] if day.name == "0" and not accuracy and isinstance(found, (list, tuple)) else found
+
+
+def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    given = _call("fit_generator", model, day, arguments, named)
+    if given.pop("show_accuracy", False):
+        _measure_accuracy(model)
+    return generators.fit_generator(given, functools.partial(keras.Model.fit, model))
+
+
+def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    given = _call("evaluate_generator", model, day, arguments, named)
+    if given.pop("show_accuracy", False):
+        _measure_accuracy(model)
+    return generators.evaluate_generator(model, given)
+
+
+def _predict_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
+    return generators.predict_generator(model, _call("predict_generator", model, day, arguments, named))
+
+
+def _to_yaml(model: Any, _day: Day, **named: Any) -> str:
+    """JSON, which is YAML as well."""
+    return str(model.to_json(**named))
+
+
+def _save_weights(model: Any, day: Day, filepath: str, overwrite: bool | None = None) -> None:
+    """Write the weights to an HDF5 file of any name."""
+    path = Path(filepath)
+    if path.exists() and not (overwrite if overwrite is not None else day.name != "0"):
+        raise JobError(f"There is a file {str(filepath)!r} already. Give overwrite=True to replace it.")
+    if path.name.endswith(".weights.h5"):
+        keras.Model.save_weights(model, path, overwrite=True)
+        return
+    import h5py
+    from keras.src.legacy.saving import legacy_h5_format
+
+    with h5py.File(path, "w") as file:
+        legacy_h5_format.save_weights_to_hdf5_group(file, model)
+
+
+def _measure_accuracy(model: Any) -> None:
+    """Have the accuracy measured from now on; the optimizer stays, with its state."""
+    config = model.get_compile_config()
+    if not (config or {}).get("metrics"):
+        keras.Model.compile(model, optimizer=model.optimizer, loss=model.loss, metrics=["acc"])
+
+
+def _is_loss(name: str) -> bool:
+    from keraunos.compat.old_keras.value_tables import LONG_NAMES, LOSSES
+
+    return name in LONG_NAMES or name in LOSSES
+
+
+def _call(name: str, model: Any, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a method by today's names."""
+    orders = ORDERS[name]
+    number = "2" if day.name == "tf2" else day.name
+    kind = f"{number} Sequential" if isinstance(model, keras.Sequential) else number
+    order = orders.get(kind) or orders.get(number) or orders[""]
+    older = OLDER if day.speaks_keras_2 else RENAMED
+    return _by_name(name, order.replace("nb_epoch", "epochs"), arguments, named, older, renamed=older)
+
+
+def _by_name(
+    what: str,
+    order: str,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    also: Any,
+    renamed: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    names = order.split()
+    if len(arguments) > len(names):
+        raise JobError(f"`{what}` takes at most {len(names)} arguments without a name. Received: {len(arguments)}.")
+    given = dict(zip(names, arguments, strict=False))
+    for name, value in named.items():
+        new = (renamed or {}).get(name, name)
+        if new not in names and name not in also and name not in _OF_TODAY.get(what, ()):
+            hint = _HINTS.get(name, "")
+            raise JobError(f"{one_of(f'argument of {what}', name, names)}{hint}")
+        if new in given:
+            raise JobError(f"`{new}` of {what} must be given once. Received: {given[new]!r} and {value!r}.")
+        given[new] = value
+    return given
+
+
+_OF_TODAY = {"compile": ("weighted_metrics",), "fit": (), "predict": ("steps",), "evaluate": ("steps",)}
+_HINTS = {
+    "show_accuracy": " Keras 1 took metrics=['accuracy'] in compile; if the program is older, say --keras 0.",
+    "class_mode": " If the program was written for Keras 0, say --keras 0.",
+}
+_OF_SEQUENTIALS = ("add", "predict_classes", "predict_proba")
+_METHODS: Mapping[str, Callable[..., Any]] = {
+    "add": _add,
+    "compile": _compile,
+    "fit": _fit,
+    "evaluate": _evaluate,
+    "predict": _predict,
+    "predict_classes": _predict_classes,
+    "predict_proba": _predict,
+    "train_on_batch": _train_on_batch,
+    "test_on_batch": _test_on_batch,
+    "fit_generator": _fit_generator,
+    "evaluate_generator": _evaluate_generator,
+    "predict_generator": _predict_generator,
+    "to_yaml": _to_yaml,
+    "save_weights": _save_weights,
+}

@@ -1,0 +1,43 @@
+"""Optimizers of Keras 0, 1 and 2: their arguments in the order of that day, and today's. Plain data.
+
+A rate with `decay` was `lr / (1 + decay * steps)`, which is `InverseTimeDecay` today; `clipnorm` was of all gradients
+together, which is `global_clipnorm` today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """One optimizer as it was called.
+
+    Attributes:
+        order: the names of its arguments in the order of that day.
+        defaults: defaults that are not today's, by today's names.
+        squared: whether `epsilon` was added to the root and is added below it today, so that its square is meant.
+    """
+
+    order: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    squared: bool = False
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "SGD": Optimizer("lr momentum decay nesterov", {"learning_rate": 0.01}),
+    "RMSprop": Optimizer("lr rho epsilon decay", {"learning_rate": 0.001}, squared=True),
+    "Adagrad": Optimizer("lr epsilon decay", {"learning_rate": 0.01, "initial_accumulator_value": 0.0}, squared=True),
+    "Adadelta": Optimizer("lr rho epsilon decay", {"learning_rate": 1.0}),
+    "Adam": Optimizer("lr beta_1 beta_2 epsilon decay", {"learning_rate": 0.001}),
+    "Adamax": Optimizer("lr beta_1 beta_2 epsilon decay", {"learning_rate": 0.002}),
+}
+# Its momentum followed `schedule_decay`; today's follows another schedule.
+REFUSED_OPTIMIZERS: Mapping[str, str] = {
+    "Nadam": "Today's follows another schedule of its momentum, without schedule_decay. Use Adam.",
+    "TFOptimizer": "Use an optimizer of Keras.",
+}
+# `lr` is today's learning_rate; `clipnorm` counts all gradients together.
+RENAMED: Mapping[str, str] = {"lr": "learning_rate", "clipnorm": "global_clipnorm"}

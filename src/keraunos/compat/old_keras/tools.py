@@ -1,0 +1,101 @@
+"""What was in `keras.utils`, `keras.callbacks`, `keras.datasets` and `keras.preprocessing`. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keraunos.compat.old_keras.days import Day
+from keraunos.errors import JobError, one_of
+
+
+def to_categorical(y: Any, nb_classes: int | None = None, num_classes: int | None = None) -> Any:
+    """Class numbers as rows that are one-hot."""
+    return keras.utils.to_categorical(np.asarray(y, dtype="int"), nb_classes if num_classes is None else num_classes)
+
+
+def normalize(a: Any, axis: int = -1, order: int = 2) -> Any:
+    """The array with a norm of 1 along an axis."""
+    return keras.utils.normalize(a, axis=axis, order=order)
+
+
+def probas_to_classes(y_pred: Any) -> Any:
+    """The class that each row's outputs say."""
+    found = np.asarray(y_pred)
+    if found.ndim > 1 and found.shape[1] > 1:
+        return found.argmax(axis=1)
+    return np.array([1 if each > 0.5 else 0 for each in found])
+
+
+def categorical_probas_to_classes(p: Any) -> Any:
+    """The class with the largest output in each row."""
+    return np.argmax(p, axis=1)
+
+
+def accuracy(p: Any, y: Any) -> float:
+    """The share of entries that are equal."""
+    return float(np.mean(np.equal(p, y)))
+
+
+def slice_X(X: Any, start: Any = None, stop: Any = None) -> Any:
+    """Rows of an array, or of each array in a list, from one to another or by their numbers."""
+    arrays = X if isinstance(X, list) else [X]
+    rows = start if hasattr(start, "__len__") else slice(start, stop)
+    found = [each[rows] for each in arrays]
+    return found if isinstance(X, list) else found[0]
+
+
+def early_stopping(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Its arguments changed their order within Keras 1."""
+    given = dict(named)
+    if len(arguments) > 1 and day.name == "1":
+        raise JobError(
+            "EarlyStopping must be given its arguments by name but the first: the second was `patience` before "
+            f"Keras 1.2 and `min_delta` from then on. Received: {arguments!r}. Write patience=... or min_delta=...."
+        )
+    order = "monitor patience verbose mode" if day.name == "0" else "monitor min_delta patience verbose mode"
+    given.update(zip(order.split(), arguments, strict=False))
+    return keras.callbacks.EarlyStopping(**given)
+
+
+def model_checkpoint(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Without `period`, which today's has not."""
+    order = ["filepath", "monitor", "verbose", "save_best_only", "save_weights_only", "mode", "period"]
+    given = {**dict(zip(order, arguments, strict=False)), **named}
+    if given.pop("period", 1) != 1:
+        raise JobError("`period` of ModelCheckpoint must be 1 on today's Keras. Received: another.")
+    return keras.callbacks.ModelCheckpoint(**given)
+
+
+def reduce_on_plateau(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`epsilon` is `min_delta` today."""
+    order = ["monitor", "factor", "patience", "verbose", "mode", "min_delta", "cooldown", "min_lr"]
+    given = {**dict(zip(order, arguments, strict=False)), **named}
+    if "epsilon" in given:
+        given["min_delta"] = given.pop("epsilon")
+    return keras.callbacks.ReduceLROnPlateau(**given)
+
+
+def word_lists(name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`load_data` of a dataset of texts, where `nb_words` is `num_words` today."""
+    order = ["path", "nb_words", "skip_top", "maxlen"]
+    given = {**dict(zip(order, arguments, strict=False)), **named}
+    for each in given:
+        if each not in {*order, "num_words", "seed", "start_char", "oov_char", "index_from", "test_split"}:
+            raise JobError(one_of(f"argument of {name}.load_data", each, order))
+    if "nb_words" in given:
+        given["num_words"] = given.pop("nb_words")
+    if str(given.get("path", "")).endswith(".pkl"):
+        raise JobError(f"`path` of {name}.load_data must name an .npz file. Received: {given['path']!r}.")
+    return getattr(keras.datasets, name).load_data(**given)
+
+
+def tokenizer(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`Tokenizer`, whose `nb_words` is `num_words` today."""
+    from keras.src.legacy.preprocessing.text import Tokenizer
+
+    given = {("num_words" if name == "nb_words" else name): value for name, value in named.items()}
+    return Tokenizer(*arguments, **given)

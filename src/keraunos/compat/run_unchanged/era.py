@@ -1,0 +1,21 @@
+"""Which Keras the program of this process was written for. Runs on the driver and on workers.
+
+What a program for an old Elephas expects depends on it: before 2.0 an estimator's predictions were classes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_told: dict[str, str] = {}
+
+
+def enter(keras: str) -> None:
+    """Note it; nothing is the Keras that is installed."""
+    _told["keras"] = keras
+
+
+def predicts_classes() -> bool:
+    """Whether the program is of the time when Elephas predicted classes: of Keras 0 or 1, or with Keras 2 by itself."""
+    keras = _told.get("keras", "")
+    return keras in {"0", "1"} or (keras == "2" and "keraunos.compat.keras2" in sys.modules)
