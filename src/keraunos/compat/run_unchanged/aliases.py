@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from keraunos.compat.python2 import imports as python2
 from keraunos.compat.run_unchanged import keras1, shadows
 from keraunos.compat.run_unchanged.systems import System
 
@@ -45,6 +46,8 @@ def install(system: System) -> None:
         shadows.install(system.shadows)
     if system.dated:
         keras1.install()
+    if system.name:
+        python2.install()
 
 
 class AliasFinder(MetaPathFinder):

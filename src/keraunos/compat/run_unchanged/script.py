@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
+from keraunos.compat.python2 import program as python2
 from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.lazy_names import give_names
 from keraunos.compat.run_unchanged.systems import System
@@ -20,12 +21,13 @@ INTERRUPTED = 130
 
 # `%pyspark` alone on a line: what Zeppelin's notebooks begin a paragraph with.
 _NOTEBOOK_LINE = re.compile(rb"^%(?=(?:spark\.)?pyspark[ \t]*\r?$)", re.MULTILINE)
-_OURS = (str(Path(__file__).parent), str(Path(__file__).parents[2] / "cli"))
+_OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("cli", "compat/python2", "compat/run_unchanged"))
 
 
 def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     """Run the file as `__main__` and give its exit code; a `SystemExit` of its own goes through.
 
+    What is written for Python 2 is translated, if the program is one of an older system.
     The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
     """
     if not Path(path).is_file():
@@ -39,8 +41,10 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     give_names(vars(program), system)
     sys.modules["__main__"] = program
     try:
-        # Our `from __future__` lines are none of the program's.
-        code = compile(source_of(file), file, "exec", dont_inherit=True)
+        code = _code_of(file, system)
+    except SyntaxError as error:
+        return _shown(error, FAILED)
+    try:
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
         return _shown(error, FAILED)
@@ -52,6 +56,13 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
 def source_of(path: str) -> bytes:
     """A program's source, without the line that tells a notebook to run it with Spark."""
     return _NOTEBOOK_LINE.sub(b"#", Path(path).read_bytes())
+
+
+def _code_of(file: str, system: System) -> CodeType:
+    """The program's code; one of today is Python's own affair."""
+    # Our `from __future__` lines are none of the program's.
+    source = source_of(file)
+    return python2.read(source, file).code if system.name else compile(source, file, "exec", dont_inherit=True)
 
 
 def folder_of(path: str) -> str:
