@@ -258,6 +258,20 @@ def test_a_script_that_is_not_there(tmp_path):
     assert "Received: 'missing.py'" in done.stderr
 
 
+def test_without_java_a_program_that_starts_spark_is_told_what_to_install(tmp_path):
+    (tmp_path / "program.py").write_text("print('before', flush=True)\nspark.range(3).count()\n")
+    done = run("--as", "elephas", "program.py", cwd=tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "before\n")
+    assert f"no `java` was found under JAVA_HOME={tmp_path}. Install Java 17 or later: `apt-get install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_java_a_program_that_starts_no_spark_runs(tmp_path):
+    (tmp_path / "program.py").write_text("print('done')\n")
+    done = run("program.py", cwd=tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
 PROGRAM = """
 import json
 import sys

@@ -15,6 +15,7 @@ from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.lazy_names import give_names
 from keraunos.compat.run_unchanged.systems import System
 from keraunos.errors import JobError
+from keraunos.launch.preflight import check_java
 
 FAILED = 1
 INTERRUPTED = 130
@@ -47,6 +48,8 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     try:
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
+        if "JAVA_GATEWAY_EXITED" in str(error):
+            check_java()  # only now: a program that starts no Spark needs no Java
         return _shown(error, FAILED)
     except KeyboardInterrupt as error:
         return _shown(error, INTERRUPTED)
