@@ -22,6 +22,8 @@ INTERRUPTED = 130
 
 # `%pyspark` alone on a line: what Zeppelin's notebooks begin a paragraph with.
 _NOTEBOOK_LINE = re.compile(rb"^%(?=(?:spark\.)?pyspark[ \t]*\r?$)", re.MULTILINE)
+# What TensorFlow calls the modules that programs of 1.x import as `tensorflow`.
+_ALSO = (("tensorflow", "tensorflow._api.v2.compat.v1"),)
 _OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("cli", "compat/python2", "compat/run_unchanged"))
 
 
@@ -44,15 +46,15 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     try:
         code = _code_of(file, system)
     except SyntaxError as error:
-        return _shown(error, FAILED)
+        return _shown(error, FAILED, system)
     try:
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
         if "JAVA_GATEWAY_EXITED" in str(error):
             check_java()  # only now: a program that starts no Spark needs no Java
-        return _shown(error, FAILED)
+        return _shown(error, FAILED, system)
     except KeyboardInterrupt as error:
-        return _shown(error, INTERRUPTED)
+        return _shown(error, INTERRUPTED, system)
     return 0
 
 
@@ -81,15 +83,30 @@ def _main_module(file: str) -> ModuleType:
     return module
 
 
-def _shown(error: BaseException, exit_code: int) -> int:
+def _shown(error: BaseException, exit_code: int, system: System) -> int:
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         link.__traceback__ = _without_ours(link.__traceback__)
+        _use_own_names(link, system)
         link = link.__cause__ or link.__context__
     sys.excepthook(type(error), error, error.__traceback__)
     return exit_code
+
+
+def _use_own_names(error: BaseException, system: System) -> None:
+    """Let an error speak of modules by the names that the program imports them by."""
+    ours = {**system.aliases, **system.shadows, **system.fallbacks}
+    if not isinstance(error, (AttributeError, ImportError)) or not error.args or not isinstance(error.args[0], str):
+        return
+    message = error.args[0]
+    for name, target in (*ours.items(), *_ALSO):
+        message = re.sub(rf"\b{re.escape(target)}\b", name, message)
+    if message != error.args[0] and system.name:
+        error.args = (message, *error.args[1:])
+        if isinstance(error, ImportError):
+            error.msg = message
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
