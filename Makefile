@@ -81,7 +81,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	@$$(scripts/python.sh) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
-	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,tensorflow,tensorflow1]' --group dev
+	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,python2,tensorflow,tensorflow1]' --group dev
 	@touch $@
 
 # Spark's classes in one file, so that the many JVMs of the tests start in half the time.

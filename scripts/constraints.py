@@ -1,6 +1,6 @@
 """Prints the exact versions of everything the project needs in this environment, as a pip constraints file.
 
-.venv/bin/python scripts/constraints.py hyperparam jax notebook tensorflow tensorflow1 > constraints.txt
+.venv/bin/python scripts/constraints.py hyperparam jax notebook python2 tensorflow tensorflow1 > constraints.txt
 .venv-torch/bin/python scripts/constraints.py torch --without constraints.txt > constraints-torch.txt
 """
 

@@ -250,7 +250,6 @@ def errors():
         "unknown contrib": error_of(getattr, tf.contrib, "bayesflow"),
         "layers": error_of(getattr, tf.contrib.layers, "real_valued_column"),
         "estimator": error_of(getattr, tf, "estimator"),
-        "examples": error_of(getattr, tf, "examples"),
         "unknown": error_of(getattr, tf, "no_such_thing"),
         "renorm": error_of(slim.batch_norm, x, renorm=True),
         "channels": error_of(slim.batch_norm, tf.placeholder(tf.float32, [None, None])),

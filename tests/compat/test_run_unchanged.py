@@ -258,6 +258,37 @@ def test_a_script_that_is_not_there(tmp_path):
     assert "Received: 'missing.py'" in done.stderr
 
 
+ERRORS = {
+    "import tensorflow.contrib.nothing": "No module named 'tensorflow.contrib.nothing': tf.contrib.nothing is not part",
+    "import tensorflow as tf; tf.train.Nothing": "module 'tensorflow.train' has no attribute 'Nothing'",
+    "from tensorspark.core.spark_session import Nothing": "name 'Nothing' from 'tensorspark.core.spark_session'",
+    "import tensorspark.core as c; c.nothing": "module 'tensorspark.core' has no attribute 'nothing'",
+}
+
+
+@pytest.mark.parametrize("program", ERRORS)
+def test_errors_name_what_the_program_imports(tmp_path, program):
+    (tmp_path / "program.py").write_text(program)
+    done = run("--as", "tensorspark", "program.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert ERRORS[program] in done.stderr
+    assert "keraunos.compat" not in done.stderr.splitlines()[-1]
+
+
+def test_without_java_a_program_that_starts_spark_is_told_what_to_install(tmp_path):
+    (tmp_path / "program.py").write_text("print('before', flush=True)\nspark.range(3).count()\n")
+    done = run("--as", "elephas", "program.py", cwd=tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "before\n")
+    assert f"no `java` was found under JAVA_HOME={tmp_path}. Install Java 17 or later: `apt-get install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_java_a_program_that_starts_no_spark_runs(tmp_path):
+    (tmp_path / "program.py").write_text("print('done')\n")
+    done = run("program.py", cwd=tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
 PROGRAM = """
 import json
 import sys
@@ -271,10 +302,8 @@ from tensorflow.python.framework import ops
 import networks
 import tensorspark.core.weight_combiner as combiners
 
-try:
-    from tensorflow.examples.tutorials.mnist import input_data
-except ImportError as error:
-    examples = str(error)
+from core.partitioner import RandomPartitioner
+from tensorflow.examples.tutorials.mnist import input_data
 
 
 def on_executors(rows):
@@ -295,7 +324,8 @@ found = {
     "same": slim is tf.contrib.slim is networks.slim,
     "keras": Dense.__module__.split(".")[0],
     "insides": ops.__name__,
-    "examples": examples,
+    "examples": input_data.read_data_sets.__name__,
+    "core": RandomPartitioner.__module__,
     "combiner": combiners.DeltaWeightCombiner.__module__,
     "executors": parallel([1, 2]).mapPartitions(on_executors).collect()[0],
     "rows": spark.range(3).count() + sqlContext.sql("select 1").count(),
@@ -337,12 +367,13 @@ def test_aliases_hold_in_the_script_in_its_modules_and_on_executors(tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout)
     ours = "keraunos.compat.tensorflow1"
-    assert "sklearn.datasets.fetch_openml" in found.pop("examples")
     assert found == {
         "shape": [None, 4],
         "same": True,
         "keras": "tf_keras",
         "insides": "tensorflow.python.framework.ops",
+        "examples": "read_data_sets",
+        "core": "keraunos.compat.tensorspark.core.partitioner",
         "combiner": "keraunos.compat.tensorspark.core.weight_combiner",
         "executors": [
             "1.15.5",

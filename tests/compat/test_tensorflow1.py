@@ -152,7 +152,6 @@ def test_what_tf_slim_lost_besides_batch_norm(facts):
         ("unknown contrib", "AttributeError", ["tf.contrib.bayesflow", "there are: framework, layers"]),
         ("layers", "AttributeError", ["tf.contrib.layers has no attribute 'real_valued_column'", "tf_slim.layers"]),
         ("estimator", "AttributeError", ["keraunos.KerasEstimator"]),
-        ("examples", "AttributeError", ["keras.datasets.mnist"]),
         ("unknown", "AttributeError", ["'no_such_thing'"]),
         ("renorm", "ValueError", ["renorm=True", "tf.layers.batch_normalization"]),
         ("channels", "ValueError", ["how many channels", "shape=(?, ?)"]),

@@ -113,7 +113,7 @@ class KerasReader(MLReader, Generic[T]):  # type: ignore[misc]  # pyspark is use
     def load(self, path: str) -> T:
         """The estimator or model at the path."""
         path = str(path)
-        spark = _running(self, "load")
+        spark = loading_session(self)
         metadata = _as_job_errors(path, lambda: DefaultParamsReader.loadMetadata(path, spark))
         with trusting(*session_trust(spark)):
             return restored(self.cls, metadata, lambda name: HadoopFolder(spark, path).read_own(name), path)
@@ -167,6 +167,18 @@ def _as_job_errors(path: str, read: Callable[[], Any]) -> Any:
             f"What is saved at {path!r} cannot be read. Expected: metadata and files as `save` writes them. Received: "
             f"{type(error).__name__}: {str(error)[:200]}. Save it again."
         ) from error
+
+
+def loading_session(reader: MLReader[Any]) -> Any:
+    """The Spark session of a reader; made here where loading is the first thing that a process does with Spark."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    # A JVM without a context is what a session leaves that was stopped: another one is not started behind its back.
+    stopped = SparkContext._gateway is not None and SparkContext._active_spark_context is None
+    if reader._sparkSession is None and SparkSession.getActiveSession() is None and not stopped:
+        SparkSession.builder.getOrCreate()
+    return _running(reader, "load")
 
 
 def _running(user: MLWriter | MLReader[Any], method: str) -> Any:

@@ -6,6 +6,7 @@ import pytest
 from keraunos.compat.elephas.hyper_draws import Draws
 from keraunos.compat.elephas.hyper_templates import drawing
 from keraunos.compat.elephas.hyperas.distributions import choice, randint, uniform
+from keraunos.compat.python2.program import read
 from keraunos.errors import JobError
 
 SCALE = 10
@@ -77,3 +78,13 @@ def test_a_decorated_function():
 
     with pytest.raises(JobError, match="Received: model, which is decorated with @same. Leave the decorator out"):
         drawing(model)
+
+
+def test_a_function_of_a_program_for_python_2_keeps_its_meaning(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "print 'here',\n\ndef model():\n    print 'drawing',\n    return {{choice([7, 9])}} / 2, range(2)\n"
+    )
+    namespace = {"choice": choice, "__name__": "program"}
+    exec(read(path.read_bytes(), str(path)).code, namespace)
+    assert drawn(namespace["model"], {"choice": 7}) == ((3, [0, 1]), {"choice": 7})

@@ -511,3 +511,24 @@ def test_star_import_gives_the_language_and_the_estimator():
     exec("from keraunos.compat.paddle.config_parser import *", names)
     assert {"Layer", "Settings", "FCLayer", "LstmLayer", "Paddle", "parse_config", "get_config_arg"} <= set(names)
     assert all(name in names for name in config_parser.__all__)
+
+
+def test_a_configuration_for_python_2_is_translated_with_the_modules_that_it_imports(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "sizes_of_old.py").write_text("print 'sizes'\nwidth = 9 / 2\n")
+    (tmp_path / "config.py").write_text(
+        "from sizes_of_old import width\n"
+        "args = {'size': width}\n"
+        "print 'configuring', args\n"
+        "Settings(algorithm='sgd', batch_size=33 / 2, learning_rate=1 / 10.0)\n"
+        "for (name, type), size in zip([('x', 'data')], range(3, 4)):\n"
+        "    Layer(name=name, type=type, size=size)\n"
+        "Layer(name='out', type='fc', inputs='x', **args)\n"
+        "Outputs('out')\n"
+    )
+    finders = list(sys.meta_path)
+    config = parse_config(tmp_path / "config.py")
+    sys.modules.pop("sizes_of_old")
+    assert (config.opt_config.batch_size, config.opt_config.learning_rate) == (16, 0.1)
+    assert [layer.size for layer in config.model_config.layers] == [3, 4]
+    assert sys.meta_path == finders

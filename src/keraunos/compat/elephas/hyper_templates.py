@@ -17,6 +17,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from keraunos.compat.elephas.hyper_draws import DISTRIBUTIONS
+from keraunos.compat.python2.program import function_tree, is_operation
 from keraunos.errors import JobError, one_of
 
 _DRAWS = "__draws__"
@@ -67,7 +68,7 @@ def definition_of(function: FunctionType, notebook_name: str | None = None) -> a
         return found
     # Within a block, a definition may be indented as it is: strings that go over several lines stay what they are.
     try:
-        tree = ast.parse(f"if True:\n{source}" if source[:1].isspace() else source)
+        tree = function_tree(f"if True:\n{source}" if source[:1].isspace() else source, function)
     except SyntaxError:
         tree = ast.Module([], [])
     definition = _named(tree, function.__name__)
@@ -87,6 +88,8 @@ class _Templates(ast.NodeTransformer):
         self.names: Counter[str] = Counter()
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        if is_operation(node.func):
+            return self.generic_visit(node)  # what a translation has put there names nothing
         node.func = self.visit(node.func)
         node.args = [self._named(_last_name(node.func), each) for each in node.args]
         for keyword in node.keywords:

@@ -45,7 +45,7 @@ from keraunos.launch.session_trust import session_trust
 from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.model import Trained
-from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts, loading_session
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
 from keraunos.telemetry.history import History
@@ -472,7 +472,7 @@ class _Reader(KerasReader[Any]):
 
     def load(self, path: str) -> Any:
         """The stage at the path."""
-        metadata = DefaultParamsReader.loadMetadata(str(path), self.sparkSession)
+        metadata = DefaultParamsReader.loadMetadata(str(path), loading_session(self))
         if metadata["class"] != f"{_ELEPHAS}{self.cls.__name__}":
             return super().load(path)
         stage: Any = self.cls()

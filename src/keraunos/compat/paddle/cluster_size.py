@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import ast
 
+from keraunos.compat.python2.program import tree_of
+
 _ARGUMENTS = ("trainerNum", "pServerNum")
 
 
 def slots_of(source: bytes) -> int | None:
     """The most trainers and servers together that a call of `setCluster` with plain numbers asks for; `None`: none."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    tree = tree_of(source)
+    if tree is None:
         # Whoever runs the program tells what is wrong with it.
         return None
     asked = [_numbers(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_cluster(node)]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from keraunos.compat.python2 import imports as python2
 from keraunos.compat.run_unchanged.aliases import AliasFinder
 from keraunos.compat.run_unchanged.systems import SYSTEMS
 
@@ -22,7 +23,8 @@ def old_names() -> Iterator[None]:
     before = _taken_out()
     sys.meta_path.insert(0, finder)
     try:
-        yield
+        with python2.installed():
+            yield
     finally:
         sys.meta_path.remove(finder)
         _taken_out()

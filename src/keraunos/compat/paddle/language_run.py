@@ -16,6 +16,7 @@ from keraunos.compat.paddle import language_settings
 from keraunos.compat.paddle.language_imports import old_names
 from keraunos.compat.paddle.language_state import Configuration, writing
 from keraunos.compat.paddle.model_config import ModelConfig, TrainerConfig
+from keraunos.compat.python2 import program as python2
 from keraunos.errors import ModelError
 
 # Names are lent to a function's module, which other threads may parse with as well.
@@ -56,7 +57,7 @@ def run_file(state: Configuration, file: str | os.PathLike[str], further: Mappin
     before, state.folder = state.folder, path.parent
     namespace = {"__name__": path.stem, "__file__": str(path), **state.extras[_NAMES], **further}
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), namespace)  # noqa: S102 - a configuration is a program
+        exec(python2.read(path.read_bytes(), str(path)).code, namespace)  # noqa: S102 - a configuration is a program
     finally:
         state.folder = before
 

@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from keraunos.compat.python2 import imports as python2
 from keraunos.compat.run_unchanged import era, keras1, shadows
 from keraunos.compat.run_unchanged.systems import System
 
@@ -46,6 +47,8 @@ def install(system: System) -> None:
     if system.dated:
         era.enter(system.keras)
         keras1.install()
+    if system.name:
+        python2.install()
 
 
 class AliasFinder(MetaPathFinder):

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
+from keraunos.compat.python2 import program as python2
 from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.lazy_names import give_names
 from keraunos.compat.run_unchanged.systems import TODAYS_KERAS, System, with_keras
 from keraunos.errors import JobError
+from keraunos.launch.preflight import check_java
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +25,15 @@ INTERRUPTED = 130
 
 # `%pyspark` alone on a line: what Zeppelin's notebooks begin a paragraph with.
 _NOTEBOOK_LINE = re.compile(rb"^%(?=(?:spark\.)?pyspark[ \t]*\r?$)", re.MULTILINE)
-_OURS = (str(Path(__file__).parent), str(Path(__file__).parents[2] / "cli"))
+# What TensorFlow calls the modules that programs of 1.x import as `tensorflow`.
+_ALSO = (("tensorflow", "tensorflow._api.v2.compat.v1"),)
+_OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("cli", "compat/python2", "compat/run_unchanged"))
 
 
 def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     """Run the file as `__main__` and give its exit code; a `SystemExit` of its own goes through.
 
+    What is written for Python 2 is translated, if the program is one of an older system.
     The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
     """
     if not Path(path).is_file():
@@ -42,13 +47,17 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     give_names(vars(program), system)
     sys.modules["__main__"] = program
     try:
-        # Our `from __future__` lines are none of the program's.
-        code = compile(source_of(file), file, "exec", dont_inherit=True)
+        code = _code_of(file, system)
+    except SyntaxError as error:
+        return _shown(error, FAILED, system)
+    try:
         exec(code, vars(program))  # noqa: S102 - running the program is what was asked for
     except Exception as error:  # noqa: BLE001 - whatever the program raised is shown as Python would
-        return _shown(error, FAILED)
+        if "JAVA_GATEWAY_EXITED" in str(error):
+            check_java()  # only now: a program that starts no Spark needs no Java
+        return _shown(error, FAILED, system)
     except KeyboardInterrupt as error:
-        return _shown(error, INTERRUPTED)
+        return _shown(error, INTERRUPTED, system)
     return 0
 
 
@@ -71,6 +80,13 @@ def source_of(path: str) -> bytes:
     return _NOTEBOOK_LINE.sub(b"#", Path(path).read_bytes())
 
 
+def _code_of(file: str, system: System) -> CodeType:
+    """The program's code; one of today is Python's own affair."""
+    # Our `from __future__` lines are none of the program's.
+    source = source_of(file)
+    return python2.read(source, file).code if system.name else compile(source, file, "exec", dont_inherit=True)
+
+
 def folder_of(path: str) -> str:
     """Where a script lies, and the modules beside it."""
     return os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - an empty path stays empty
@@ -84,15 +100,30 @@ def _main_module(file: str) -> ModuleType:
     return module
 
 
-def _shown(error: BaseException, exit_code: int) -> int:
+def _shown(error: BaseException, exit_code: int, system: System) -> int:
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         link.__traceback__ = _without_ours(link.__traceback__)
+        _use_own_names(link, system)
         link = link.__cause__ or link.__context__
     sys.excepthook(type(error), error, error.__traceback__)
     return exit_code
+
+
+def _use_own_names(error: BaseException, system: System) -> None:
+    """Let an error speak of modules by the names that the program imports them by."""
+    ours = {**system.aliases, **system.shadows, **system.fallbacks}
+    if not isinstance(error, (AttributeError, ImportError)) or not error.args or not isinstance(error.args[0], str):
+        return
+    message = error.args[0]
+    for name, target in (*ours.items(), *_ALSO):
+        message = re.sub(rf"\b{re.escape(target)}\b", name, message)
+    if message != error.args[0] and system.name:
+        error.args = (message, *error.args[1:])
+        if isinstance(error, ImportError):
+            error.msg = message
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:

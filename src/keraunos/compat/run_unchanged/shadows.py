@@ -14,17 +14,12 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-# Known by name wherever they lie: Spark runs its Python from a folder or an archive of its own.
-_LIBRARIES = frozenset({"keras", "keraunos", "py4j", "pyspark", "tensorboard", "tensorflow", "tf_keras", "tf_slim"})
-_STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+from keraunos.compat.run_unchanged.places import is_library, lies_outside_packages
 
 _plain_import = builtins.__import__
 _shadows: dict[str, str] = {}
@@ -43,11 +38,10 @@ def is_programs(namespace: Mapping[str, Any]) -> bool | None:
     name = str(namespace.get("__name__") or "")
     if name == "__main__":
         return True
-    root = name.partition(".")[0]
-    if root in _LIBRARIES or root in sys.stdlib_module_names:
+    if is_library(name):
         return False
     file = namespace.get("__file__")
-    return None if file is None else _lies_outside_packages(str(file))
+    return None if file is None else lies_outside_packages(str(file))
 
 
 def _asked_by_program(frame: FrameType | None) -> bool:
@@ -128,11 +122,3 @@ def _part(module: ModuleType, name: str) -> Any:
         if not hasattr(module, "__path__") or find_spec(full) is None:
             raise
         return _loaded(full)
-
-
-@cache
-def _lies_outside_packages(file: str) -> bool:
-    path = Path(file).resolve()
-    if {"site-packages", "dist-packages"} & set(path.parts):
-        return False
-    return not any(path.is_relative_to(folder) for folder in _STANDARD_LIBRARY)

@@ -80,7 +80,10 @@ SYSTEMS = {
         System(
             "tensorspark",
             aliases={"tensorspark": "keraunos.compat.tensorspark"},
-            fallbacks={"example": "keraunos.compat.tensorspark.example"},
+            fallbacks={
+                "core": "keraunos.compat.tensorspark.core",
+                "example": "keraunos.compat.tensorspark.example",
+            },
             shadows=TENSORFLOW_1,
             names={"sps": "keraunos.compat.tensorspark.core.spark_session"},
         ),

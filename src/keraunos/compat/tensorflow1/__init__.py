@@ -6,8 +6,8 @@ What a program of that time finds below `tf` is here: placeholders and sessions,
 `tf.contrib.slim`, the names that 1.0 dropped (`tf.mul`, `tf.initialize_all_variables`, …). Importing this module turns
 TensorFlow's 2.x behaviour off for the whole process, eager execution included; Keras 3 cannot train in it any more.
 
-Not here: the parts of `tf.contrib` that nobody carried on, `tf.estimator` and `tf.examples`; asking for one names the
-nearest equivalent. Of the calls whose arguments changed places in 1.0, `concat` and `split` take both orders; the
+Not here: the parts of `tf.contrib` that nobody carried on, and `tf.estimator`; asking for one names the nearest
+equivalent. Of the calls whose arguments changed places in 1.0, `concat` and `split` take both orders; the
 cross entropies of `tf.nn` refuse arguments without names, as 1.x did, because the two orders cannot be told apart.
 """
 
@@ -24,7 +24,7 @@ __version__ = VERSION = "1.15.5"
 _v1 = _mode.tensorflow_1()
 
 # Modules of ours with TensorFlow's names, and modules of Keras 2 that TensorFlow shows under names of its own.
-_OURS = ("contrib", "nn", "train")
+_OURS = ("contrib", "examples", "nn", "train")
 _OF_KERAS = {"keras": "tf_keras.api._v1.keras", "layers": "tf_keras.api._v1.keras.__internal__.legacy.layers"}
 # TensorFlow's insides, which are no part of its API and which programs import all the same.
 _INSIDES = ("compiler", "core", "python", "tools")
@@ -32,8 +32,6 @@ _INSIDES = ("compiler", "core", "python", "tools")
 _GONE = {
     "estimator": "tf.estimator was removed from TensorFlow. Train the graph with one of Keraunos's front-ends, or a "
     "Keras model with keraunos.KerasEstimator.",
-    "examples": "tensorflow.examples was removed from TensorFlow. Read MNIST with keras.datasets.mnist.load_data(), "
-    "with sklearn.datasets.fetch_openml('mnist_784'), or from its idx files with numpy.frombuffer.",
 }
 
 

@@ -13,9 +13,14 @@ from keraunos.launch.hadoop_files import HadoopFolder
 HDFS_DIR = "spark.hdfs.dir"
 TMP_DIR = "spark.tmp.dir"
 
+_SAVER = ".saver.proto"
 
-def save(context: Any, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str]:
-    """Write the session's variables and graph into a folder; gives the checkpoint's path and its MetaGraph's."""
+
+def save(context: Any, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str, str]:
+    """Write the session's variables and graph into a folder.
+
+    Gives the checkpoint's path, its MetaGraph's and that of the saver's description.
+    """
     folder = base_dir or context.getConf().get(HDFS_DIR)
     if not folder:
         raise JobError(
@@ -37,7 +42,7 @@ def save(context: Any, session: Any, user: str | None, filename: str, base_dir: 
         for file in sorted(Path(local).iterdir()):
             target.write(file.name, file.read_bytes())
     path = f"{folder.rstrip('/')}/{filename}"
-    return path, f"{path}.meta"
+    return path, f"{path}.meta", f"{path}{_SAVER}"
 
 
 def temporary_folder(context: Any) -> str | None:
@@ -61,3 +66,4 @@ def _save(session: Any, path: str) -> None:
             # Kept as a proto: the object would keep alive the graph that it is found by.
             _savers[graph] = tf.compat.v1.train.Saver().as_saver_def()
         tf.compat.v1.train.Saver(saver_def=_savers[graph]).save(session, path, write_state=False)
+        Path(path + _SAVER).write_bytes(_savers[graph].SerializeToString())

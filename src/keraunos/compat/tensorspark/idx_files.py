@@ -6,8 +6,6 @@ pass through the driver.
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from keraunos.compat.idx_format import HEAD_BYTES, PARTS, Bytes, LocalFiles, header, names_of, parse, unpacked
 from keraunos.errors import DataError, JobError
 from keraunos.launch.hadoop_files import HadoopFolder
 
-Bytes = npt.NDArray[np.uint8]
-
-PARTS = ("train", "t10k")
-
-# Where people put them, and the names that they go by: images are idx3, also where their name says idx1.
+# Where people put the files.
 _FOLDERS = ("", "mnist/", "MNIST_data/")
-_NAMES = ("-idx3-ubyte", "-idx1-ubyte", ".idx3-ubyte", ".idx1-ubyte")
-_PACKED = ("", ".gz")
+__all__ = ["PARTS", "Bytes", "IdxFolder", "IdxPair", "blocks", "cut", "one_hot", "parse", "pixels", "rows"]
 
-_GZIP = b"\x1f\x8b"
-_UNSIGNED_BYTE = 8
-_HEAD_BYTES = 4096
 # Rows that travel together: few enough that partitions come out even, enough that a shuffle moves few objects.
 _BLOCK_ROWS = 64
 
@@ -84,7 +75,7 @@ class IdxFolder:
         return images.reshape(len(images), -1), labels
 
     def _find(self, part: str, kind: str) -> str:
-        names = [f"{folder}{part}-{kind}{name}{packed}" for folder in _FOLDERS for name in _NAMES for packed in _PACKED]
+        names = [f"{folder}{name}" for folder in _FOLDERS for name in names_of(part, kind)]
         found = next((name for name in names if self._folder.has(name)), None)
         if found is None:
             raise JobError(
@@ -97,7 +88,7 @@ class IdxFolder:
         return found
 
     def _shape(self, name: str, kind: str) -> tuple[int, ...]:
-        shape, _ = _header(_unpacked(self._folder.head(name, _HEAD_BYTES), most=_HEAD_BYTES), name)
+        shape, _ = header(unpacked(self._folder.head(name, HEAD_BYTES), most=HEAD_BYTES), name)
         expected = 3 if kind == "images" else 1
         if len(shape) != expected:
             raise DataError(
@@ -108,26 +99,6 @@ class IdxFolder:
 
     def _full(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
-
-
-class LocalFiles:
-    """A folder of this machine."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def has(self, name: str) -> bool:
-        """Whether the folder holds a file of this name."""
-        return (self._path / name).is_file()
-
-    def read(self, name: str) -> bytes:
-        """The whole content of a file."""
-        return (self._path / name).read_bytes()
-
-    def head(self, name: str, length: int) -> bytes:
-        """The first bytes of a file, or all of a shorter one."""
-        with (self._path / name).open("rb") as file:
-            return file.read(length)
 
 
 def blocks(context: Any, pair: IdxPair, partitions: int) -> Any:
@@ -162,38 +133,3 @@ def cut(file: tuple[str, bytes]) -> Iterator[tuple[int, Bytes]]:
     for number, start in enumerate(range(0, len(array), _BLOCK_ROWS)):
         # A copy, so that what is sent on is the block and not the file behind it.
         yield number, array[start : start + _BLOCK_ROWS].copy()
-
-
-def parse(content: bytes, name: str) -> Bytes:
-    """The array in an idx file of unsigned bytes, which may be gzipped."""
-    plain = _unpacked(content)
-    shape, start = _header(plain, name)
-    expected = int(np.prod(shape, dtype=np.int64))
-    if len(plain) - start != expected:
-        raise DataError(
-            f"The file {name!r} must hold {expected} bytes after its header, as that says. Received: "
-            f"{len(plain) - start}. Copy the file again."
-        )
-    return np.frombuffer(plain, np.uint8, offset=start).reshape(shape)
-
-
-def _header(plain: bytes, name: str) -> tuple[tuple[int, ...], int]:
-    """The shape that a file says it has, and where its data begin."""
-    dimensions = plain[3] if len(plain) > 3 else 0
-    start = 4 + 4 * dimensions
-    if plain[:2] != b"\0\0" or not dimensions or plain[2] != _UNSIGNED_BYTE or len(plain) < start:
-        raise DataError(
-            f"The file {name!r} must be an idx file of unsigned bytes, plain or gzipped. Received: a file that begins "
-            f"with {plain[:4]!r}."
-        )
-    return struct.unpack(f">{dimensions}I", plain[4:start]), start
-
-
-def _unpacked(content: bytes, most: int = 0) -> bytes:
-    """The content, unzipped where it is zipped; of the head of a file the first `most` bytes."""
-    if content[:2] != _GZIP:
-        return content
-    try:
-        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content, most)
-    except zlib.error as error:
-        raise DataError(f"A gzipped file must be whole. Received: {error}. Copy the file again.") from error

@@ -422,9 +422,12 @@ def test_a_session_is_saved_under_a_hadoop_path(context, tmp_path):
     session = started(context, model, name="counted")
     folder = tmp_path / "saved"
     folder.mkdir()
-    path, meta = session.save_session_hdfs(model.session, None, "counter", folder.as_uri())
-    assert (path, meta) == (f"{folder.as_uri()}/counter", f"{folder.as_uri()}/counter.meta")
-    first, _ = session.broadcast_session(base_dir=str(folder))
+    saved = session.save_session_hdfs(model.session, None, "counter", folder.as_uri())
+    assert saved == tuple(f"{folder.as_uri()}/counter{ending}" for ending in ("", ".meta", ".saver.proto"))
+    described = v1.train.SaverDef.FromString((folder / "counter.saver.proto").read_bytes())
+    assert described.restore_op_name == "save/restore_all"
+    first, meta, saver = session.broadcast_session(base_dir=str(folder))
+    assert (meta, saver) == (f"{first}.meta", f"{first}.saver.proto")
     assert first.startswith(f"{folder}/session_counted_")
     with tf.Graph().as_default(), v1.Session() as restored:
         v1.train.import_meta_graph(str(folder / "counter.meta")).restore(restored, str(folder / "counter"))
@@ -440,7 +443,7 @@ def test_a_checkpoint_lies_in_the_folder_for_temporary_files_only_until_it_is_co
     with pytest.raises(JobError, match="spark.tmp.dir must name a folder of this machine that exists"):
         session.broadcast_session()
     (tmp_path / "nowhere").mkdir()
-    path, _ = session.broadcast_session()
+    path, _, _ = session.broadcast_session()
     assert path.startswith(f"{tmp_path.as_uri()}/session_")
     assert (tmp_path / path.rpartition("/")[2]).with_suffix(".index").exists()
     assert not list((tmp_path / "nowhere").iterdir())

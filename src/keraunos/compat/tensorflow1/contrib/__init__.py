@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-MODULES = ("framework", "layers", "losses", "metrics", "rnn", "slim", "training")
+MODULES = ("framework", "layers", "lookup", "losses", "metrics", "rnn", "slim", "training")
 
 _NEAREST = {
     "cudnn_rnn": "tf.keras.layers.CuDNNLSTM or tf.keras.layers.CuDNNGRU",
@@ -20,10 +20,9 @@ _NEAREST = {
     "learn": "keraunos.KerasEstimator; for its datasets, sklearn.datasets or tf.keras.datasets",
     "legacy_seq2seq": "tf.nn.dynamic_rnn with tf.nn.rnn_cell",
     "linalg": "tf.linalg",
-    "lookup": "tf.lookup",
     "nn": "tf.nn",
     "opt": "tf.train",
-    "predictor": "keraunos.compat.zoo.tfpark.TFPredictor, or a tf.Session of your own",
+    "predictor": "zoo.tfpark.TFPredictor, or a tf.Session of your own",
     "quantize": "the package tensorflow-model-optimization",
     "saved_model": "tf.saved_model",
     "seq2seq": "tf.nn.dynamic_rnn with tf.nn.rnn_cell",

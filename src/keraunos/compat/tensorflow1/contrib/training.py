@@ -1,10 +1,11 @@
-"""`tf.contrib.training`, from tf-slim. Runs on the driver and on workers."""
+"""`tf.contrib.training`, from tf-slim, and HParams. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from keraunos.compat.tensorflow1 import _slim
+from keraunos.compat.tensorflow1._hparams import HParams
 
 _PLACES = (
     "tf_slim.training.training",
@@ -17,4 +18,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return _slim.names_in(_PLACES)
+    return sorted({*_slim.names_in(_PLACES), HParams.__name__})

@@ -130,7 +130,7 @@ class SparkSession:
 
     def broadcast_session(
         self, session: Any = None, user: str | None = None, filename: str = "", base_dir: str = ""
-    ) -> tuple[str, str]:
+    ) -> tuple[str, str, str]:
         """Save the session under a new name in `spark.hdfs.dir`; gives what `save_session_hdfs` gives.
 
         No run needs it: graph and values travel to the workers with the job.
@@ -138,7 +138,9 @@ class SparkSession:
         name = filename or f"session_{self._name}_{time.time_ns() // 1_000_000}"
         return self.save_session_hdfs(self._session if session is None else session, user, name, base_dir)
 
-    def save_session_hdfs(self, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str]:
+    def save_session_hdfs(
+        self, session: Any, user: str | None, filename: str, base_dir: str = ""
+    ) -> tuple[str, str, str]:
         """Save a session as TensorFlow's checkpoint in a folder of any file system that Hadoop knows.
 
         Args:
@@ -148,7 +150,7 @@ class SparkSession:
             base_dir: the folder; `spark.hdfs.dir` by default.
 
         Returns:
-            The path of the checkpoint and that of its MetaGraph.
+            The paths of the checkpoint, of its MetaGraph and of the description of its saver.
         """
         return checkpoints.save(self._context, session, user, filename, base_dir)
 

@@ -1,0 +1,64 @@
+"""Imports of a program's own modules, which may be for Python 2 as it is. Runs on the driver and on executors.
+
+A module is the program's if it lies outside the folders where packages are installed. Packages are left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+
+from keraunos.compat.python2 import program
+from keraunos.compat.run_unchanged import places
+
+
+def install() -> None:
+    """Let this process's imports translate modules for Python 2. Once is enough."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        # Before Python's own finder, which would find the same files.
+        at = next((n for n, finder in enumerate(sys.meta_path) if finder is PathFinder), len(sys.meta_path))
+        sys.meta_path.insert(at, _Finder())
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """The same for a while."""
+    before = list(sys.meta_path)
+    install()
+    try:
+        yield
+    finally:
+        for finder in [each for each in sys.meta_path if isinstance(each, _Finder) and each not in before]:
+            sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    """Finds what Python's own finder finds, and reads it otherwise if it is the program's."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if places.is_library(fullname) or (path is not None and not any(map(places.lies_outside_packages, path))):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
+            return None
+        if not places.lies_outside_packages(spec.origin):
+            return None
+        spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module's source. A translation is not kept in a file: Python would take it for the module's own."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The module's code, translated if need be."""
+        path = self.get_filename(fullname)
+        package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
+        read = program.read(self.get_data(path), path, package)
+        return read.code if read.translated else super().get_code(fullname)

@@ -1,0 +1,304 @@
+"""What Python 2 meant by syntax and names that Python 3 reads otherwise. Runs on the driver and on executors.
+
+Works on the syntax tree of a program that is in today's syntax already: division, methods of dicts and iterators,
+special methods of classes, imports. What it puts there calls `operations`, which the program finds among its globals,
+and which Spark pickles by name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keraunos.compat.python2 import old_builtins, operations
+from keraunos.compat.python2.old_modules import MODULES
+from keraunos.errors import JobError
+
+OPERATIONS = "__python2__"
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+# Methods that are called without arguments, each with the operation that stands for it.
+_METHODS = frozenset(
+    {
+        "items", "iteritems", "iterkeys", "itervalues", "keys", "next", "values", "viewitems", "viewkeys", "viewvalues",
+    }
+)  # fmt: skip
+_ATTRIBUTES = {
+    ("os", "getcwdu"): ("os", "getcwd"),
+    ("sys", "maxint"): ("sys", "maxsize"),
+    ("sys", "setdefaultencoding"): (OPERATIONS, "setdefaultencoding"),
+    ("time", "clock"): ("time", "process_time"),
+}
+# Special methods that have another name today.
+_SPECIAL = {
+    "__div__": "__truediv__",
+    "__idiv__": "__itruediv__",
+    "__nonzero__": "__bool__",
+    "__rdiv__": "__rtruediv__",
+    "next": "__next__",
+}
+_UNKNOWN_SPECIAL = ("__coerce__", "__delslice__", "__getslice__", "__setslice__")
+_COMPARISONS = ("__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__")
+
+
+def rewrite(tree: ast.Module, lines: Callable[[int], int], path: str, package: str) -> None:
+    """Change a module's tree in place.
+
+    Args:
+        tree: the module.
+        lines: from a line's number in the tree to that in the user's file.
+        path: the user's file.
+        package: the package that the module is in; empty for a module by itself.
+    """
+    divides = not any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(each.name == "division" for each in node.names)
+        for node in tree.body
+    )
+    rewrite_parts(tree, lines, path, package, divides=divides)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = [name for name in old_builtins.NAMES if name in used]
+    ours = operations.__name__.rpartition(".")[0]
+    given = [ast.ImportFrom(ours, [ast.alias("operations", OPERATIONS)], 0)]
+    given += [ast.ImportFrom(old_builtins.__name__, [ast.alias(f"_{name}", name)], 0) for name in names]
+    start = _after_the_future(tree)
+    first = tree.body[min(start, len(tree.body) - 1)] if tree.body else ast.Pass(lineno=1, col_offset=-1)
+    # Whoever imports everything from a module gets what it defines, not the builtins that it was given.
+    named = ast.List([ast.Constant(name) for name in names], ast.Load())
+    here = ast.Call(ast.Name("globals", ast.Load()), [], [])
+    tree.body[start:start] = [_at(first, each) for each in given]
+    tree.body.append(_at(tree.body[-1], ast.Expr(_call("hide", here, named))))
+    ast.fix_missing_locations(tree)
+
+
+def rewrite_parts(
+    tree: ast.Module, lines: Callable[[int], int], path: str, package: str = "", *, divides: bool
+) -> None:
+    """The same for a tree that is a part of a module."""
+    _place(tree, lines)
+    _refuse_leaked(tree, path)
+    _Rewriter(path, package, divides=divides).visit(tree)
+    ast.fix_missing_locations(tree)
+
+
+def _after_the_future(tree: ast.Module) -> int:
+    """Where the first statement is that may come after another one."""
+    for number, node in enumerate(tree.body):
+        is_text = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_text and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            return number
+    return len(tree.body)
+
+
+def _place(tree: ast.Module, lines: Callable[[int], int]) -> None:
+    """Nodes are where they were in the user's file; their columns are not known any more."""
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            placed: Any = node
+            placed.lineno = lines(placed.lineno)
+            placed.end_lineno = max(placed.lineno, lines(placed.end_lineno or placed.lineno))
+            placed.col_offset = placed.end_col_offset = -1
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites a module."""
+
+    def __init__(self, path: str, package: str, *, divides: bool) -> None:
+        self._path = path
+        self._package = package
+        self._divides = divides
+        self._classes: list[str] = []
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not (self._divides and isinstance(node.op, ast.Div)) or _is_float(node.left) or _is_float(node.right):
+            return node
+        return _at(node, _call("divide", node.left, node.right))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if not (self._divides and isinstance(node.op, ast.Div)):
+            return node
+        target = node.target
+        if isinstance(target, ast.Name):
+            value = _call("divide_in_place", ast.Name(target.id, ast.Load()), node.value)
+            return _at(node, ast.Assign([target], value))
+        if isinstance(target, ast.Attribute):
+            name = ast.Constant(self._mangled(target.attr))
+            return _at(node, ast.Expr(_call("divide_attribute", target.value, name, node.value)))
+        key = _as_expression(target.slice)
+        return _at(node, ast.Expr(_call("divide_item", target.value, key, node.value)))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        method = node.func
+        if not isinstance(method, ast.Attribute):
+            return node
+        named = [each.arg for each in node.keywords]
+        if method.attr in _METHODS and not node.args and not named:
+            return _at(node, _call(method.attr, method.value))
+        if method.attr == "has_key" and len(node.args) == 1 and not named:
+            return _at(node, _call("has_key", method.value, node.args[0]))
+        if method.attr == "sort" and (node.args or "cmp" in named):
+            return _at(node, ast.Call(_operation("sort"), [method.value, *node.args], node.keywords))
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in _ATTRIBUTES:
+            home, name = _ATTRIBUTES[node.value.id, node.attr]
+            return _at(node, ast.Attribute(ast.Name(home, ast.Load()), name, node.ctx))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self._classes.append(node.name)
+        self.generic_visit(node)
+        self._classes.pop()
+        own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+        for name in _UNKNOWN_SPECIAL:
+            if name in own:
+                raise JobError(
+                    f"{self._path!r} is a program for Python 2 that cannot be translated: line {own[name].lineno}: the "
+                    f"class {node.name} defines {name}, which Python 3 never calls. Define __getitem__ and its "
+                    "sisters, which are given slices."
+                )
+        for old, new in _SPECIAL.items():
+            if old in own and new not in own:
+                node.body.append(_at(own[old], _assign(new, ast.Name(old, ast.Load()))))
+        if "__cmp__" in own:
+            for name in _COMPARISONS:
+                if name not in own:
+                    node.body.append(_at(own["__cmp__"], _assign(name, _operation(name.strip("_")))))
+            if "__hash__" not in own:
+                hashed = ast.Attribute(ast.Name("object", ast.Load()), "__hash__", ast.Load())
+                node.body.append(_at(own["__cmp__"], _assign("__hash__", hashed)))
+        return node
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        return [_at(node, each) for alias in node.names for each in self._imports(alias)]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        if node.level or not node.module or node.module == "__future__":
+            return node
+        if self._is_beside(node.module):
+            node.level = 1
+        else:
+            node.module = MODULES.get(node.module, node.module)
+        return node
+
+    def _imports(self, alias: ast.alias) -> list[ast.stmt]:
+        root, _, rest = alias.name.partition(".")
+        if self._is_beside(root):
+            # Python 2 looked in the module's own package first.
+            inner = ast.alias(alias.name.rpartition(".")[2], alias.asname or "_")
+            submodule: list[ast.stmt] = []
+            if rest:
+                submodule = [ast.ImportFrom(alias.name.rpartition(".")[0], [inner], 1)]
+                if alias.asname:
+                    return submodule
+            return [*submodule, ast.ImportFrom(None, [ast.alias(root, alias.asname)], 1)]
+        today = MODULES.get(alias.name)
+        if today is None:
+            return [ast.Import([alias])]
+        return [ast.Import([ast.alias(today, alias.asname or (None if rest else alias.name))])]
+
+    def _is_beside(self, name: str) -> bool:
+        if not self._package:
+            return False
+        beside = Path(self._path).parent / name.partition(".")[0]
+        return beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file()
+
+    def _mangled(self, name: str) -> str:
+        private = self._classes and name.startswith("__") and not name.endswith("__")
+        return f"_{self._classes[-1].lstrip('_')}{name}" if private else name
+
+
+def _refuse_leaked(tree: ast.Module, path: str) -> None:
+    """Python 2's list comprehensions left their variable behind; a program that reads it would read another today."""
+    scopes: list[ast.AST] = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Module)]
+    for scope in scopes:
+        left: set[str] = set()
+        for node in _in_order(scope):
+            if isinstance(node, ast.ListComp):
+                left |= {
+                    each.id
+                    for generator in node.generators
+                    for each in ast.walk(generator.target)
+                    if isinstance(each, ast.Name)
+                }
+            elif isinstance(node, ast.Name) and node.id in left:
+                if isinstance(node.ctx, ast.Load):
+                    raise JobError(
+                        f"{path!r} is a program for Python 2 that cannot be translated: line {node.lineno}: "
+                        f"{node.id!r} is read after a list comprehension has used that name, which gave it another "
+                        "value in Python 2 alone. Give the variable of the comprehension a name of its own."
+                    )
+                left.discard(node.id)
+
+
+def _in_order(scope: ast.AST) -> Any:
+    """The nodes of a scope in the order in which they run, roughly; other scopes and comprehensions are not entered."""
+    for child in _children(scope):
+        for name in _bound_by(child):
+            yield ast.Name(name, ast.Store())
+        if isinstance(child, ast.ListComp | ast.Name):
+            yield child
+        elif not isinstance(child, _OTHER_SCOPES):
+            yield from _in_order(child)
+
+
+_OTHER_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """Names that a node binds without a node for the name."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.ExceptHandler):
+        return [node.name] if node.name else []
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [each.asname or each.name.partition(".")[0] for each in node.names]
+    return []
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Assign):
+        return [node.value, *node.targets]
+    if isinstance(node, ast.For):
+        return [node.iter, node.target, *node.body, *node.orelse]
+    return list(ast.iter_child_nodes(node))
+
+
+def _as_expression(key: ast.expr) -> ast.expr:
+    """What is between the brackets of a subscript, as a value."""
+    if isinstance(key, ast.Slice):
+        return _call("slice", *(each or ast.Constant(None) for each in (key.lower, key.upper, key.step)))
+    if isinstance(key, ast.Tuple):
+        return ast.Tuple([_as_expression(each) for each in key.elts], ast.Load())
+    return key
+
+
+def _is_float(node: ast.expr) -> bool:
+    """Whether a division by or of this cannot be one of integers."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
+def _operation(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(OPERATIONS, ast.Load()), name, ast.Load())
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(_operation(name), list(arguments), [])
+
+
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _at(old: ast.AST, new: _Node) -> _Node:
+    """The new node where the old one was."""
+    return ast.copy_location(new, old)
