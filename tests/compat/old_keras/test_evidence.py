@@ -31,6 +31,7 @@ TOLD = {
     "arguments of others": ("import keras, xgboost\nxgboost.XGBClassifier(subsample=0.5, init=3)", "3"),
     "methods of others": ("import keras\nfrom omegaconf import OmegaConf\nOmegaConf.to_yaml(c)", "3"),
     "predict_proba of others": ("import keras\nclassifier.predict_proba(x)", "3"),
+    "Python 2": ("print 'x'\n" + LAYERS + "model.fit(x, y, nb_epoch=3)", "1"),
     "to_yaml": ("import keras\nmodel.to_yaml()", "2"),
 }  # fmt: skip
 

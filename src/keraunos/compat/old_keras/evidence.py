@@ -13,6 +13,7 @@ from pathlib import Path
 
 from keraunos.compat.old_keras.layer_table import LAYERS, REFUSED_LAYERS
 from keraunos.compat.old_keras.value_tables import ACTIVATIONS, INITIALIZERS
+from keraunos.compat.python2.program import tree_of
 from keraunos.errors import JobError
 
 _EVER = frozenset("0123")
@@ -157,9 +158,8 @@ def day_of(sources: Iterable[tuple[str, bytes]]) -> tuple[str, list[Evidence]]:
     unclear: list[Evidence] = []
     uses_keras = False
     for name, source in sources:
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError):
+        tree = tree_of(source)
+        if tree is None:
             continue  # running it says what is wrong with it
         reader = _Reader(name)
         reader.visit(tree)
@@ -197,11 +197,8 @@ def sources_of(script: str | Path, source: bytes) -> Iterator[tuple[str, bytes]]
 
 
 def _imports(source: bytes) -> Iterator[str]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
+    tree = tree_of(source)
+    for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name.replace(".", "/") for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
