@@ -292,7 +292,7 @@ def test_a_dataframe_and_a_classifier(spark, graph):
     logits = tf.matmul(data.feature_tensors, v1.get_variable("weights", [3, 2]))
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=data.label_tensors, logits=logits))
     optimizer = TFOptimizer(loss, Adam(0.1), None, [logits], [data.label_tensors], Top1Accuracy())
-    optimizer.optimize(MaxEpoch(10))
+    optimizer.optimize(MaxEpoch(40))
     assert optimizer.scores["Top1Accuracy"] > 0.9
 
 
