@@ -104,8 +104,9 @@ NAMES_THE_SILENT = {
     WORKER_PAUSED: r"Worker {rank} on \S+ failed: nothing was heard from it for .* workerPatience",
     DRIVER_PAUSED: r"from the driver at .* \(driverPatience\)",
 }
-# Where nobody waits, no two fits have the same weights.
-ACCURACY_LOSS = 0.03
+# Where nobody waits, no two fits have the same weights, and a rank that was away trains on alone at the end, on its own
+# rows: an elastic fit is then 0.03 less accurate, killed or only paused alike, give or take 0.005 on 360 rows.
+ACCURACY_LOSS = 0.045
 SAME_WEIGHTS = 1e-5
 
 
