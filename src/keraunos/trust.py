@@ -29,6 +29,7 @@ GRAPH_LAYERS = "keraunos.compat.zoo.tfnet"
 # modules have no business in a file.
 OWN_MODULES = frozenset(
     {
+        "keraunos.compat.old_keras.own_layers",
         "keraunos.compat.paddle.lowering.evaluators",
         "keraunos.compat.paddle.lowering.keras_layers",
         "keraunos.compat.paddle.updates.optimizer",

@@ -65,7 +65,7 @@ def test_the_shell_of_the_tensorspark_document(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert "Keraunos stands in for example, tensorflow, tensorspark." in done.stdout
+    assert "Keraunos stands in for core, example, tensorflow, tensorspark." in done.stdout
     home = "keraunos.compat.tensorspark"
     assert f"FOUND {home}.example.spark_mnist True {home}.core.spark_session" in done.stdout
     assert "SPARK local[2] True 4." in done.stdout
