@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.util
 import os
 import sys
@@ -58,6 +59,19 @@ collect_ignore = [
     if importlib.util.find_spec(package) is None
     for path in paths
 ]
+
+# A file with so few tests, one of them slow, is a program or a cluster of its own.
+FEW = 6
+
+
+def pytest_collection_modifyitems(items):
+    """Files that take long for their few tests come first, the others by their number of tests.
+
+    A process that began such a file last would be the only one at work in the end.
+    """
+    count = collections.Counter(item.path for item in items)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (count[item.path] > FEW or item.path not in slow, -count[item.path], str(item.path)))
 
 
 @pytest.fixture(scope="session")
