@@ -12,6 +12,7 @@ VENV_AUDIT := .venv-audit
 VENV_FUZZ := .venv-fuzz
 PIP := -m pip --disable-pip-version-check install --quiet
 # Two at a time, a file in one process: most tests wait for processes to start, and files share what is dear to set up.
+# Their order is that of tests/conftest.py.
 PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.

@@ -48,4 +48,5 @@ def test_a_stage_that_has_ended_unheard_is_no_reason_to_give_up(spark, monkeypat
     monkeypatch.setattr(launch, "computes_rows", lambda *_: said.pop(0))
     jobs = launch.SparkJobs(spark.sparkContext, 2)
     assert [jobs.preparing(60.0) for _ in range(3)] == [False, True, True]
-    assert not jobs.preparing(0.0)
+    monkeypatch.setattr(launch, "_STATUS_SECONDS", 0.0)
+    assert not jobs.preparing(60.0)

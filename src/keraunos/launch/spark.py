@@ -54,6 +54,8 @@ _NO_PYTHON = re.compile(r"pyspark\.daemon's stdout|Cannot run program \"[^\"]*\"
 
 # How long a fit that has ended waits for Spark to end its tasks.
 _CANCEL_SECONDS = 30.0
+# What Spark tells of a stage may be late by so much: between two of them it looks as if nothing ran.
+_STATUS_SECONDS = 10.0
 
 _environment_lock = threading.RLock()
 
@@ -318,9 +320,8 @@ class SparkJobs:
     def preparing(self, seconds: float) -> bool:
         """Whether Spark computes what the workers will read, in stages before theirs, or did within these seconds."""
         if computes_rows(self._context, self._tag, seconds):
-            # What Spark tells of a stage is a moment late: for that long it may look as if nothing ran.
             self._prepared = time.monotonic()
-        return time.monotonic() - self._prepared < seconds
+        return time.monotonic() - self._prepared < _STATUS_SECONDS
 
     def abandon(self, rank: int) -> None:
         """The training goes on without this rank: its task, which may never get a slot, is cancelled in the end."""
