@@ -12,8 +12,8 @@ from keraunos.backends import is_installed, missing_backend
 from keraunos.errors import ClusterError, JobError
 from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners import tensorflow_layers
+from keraunos.learners.framework_imports import import_keras, import_tensorflow
 from keraunos.learners.home_model import HomeModel
-from keraunos.learners.keras_import import import_keras
 from keraunos.learners.learner import Learner
 
 _LEARNERS = {
@@ -28,11 +28,11 @@ def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None =
     if source.format == GRAPH:
         # Keras has no part in it, so that it may run on any backend, or not at all, in this process.
         check_installed(source.backend)
+        import_tensorflow()
         graphs = importlib.import_module("keraunos.learners.tensorflow_graph")
         graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive)
         return graph_learner
-    use_backend(source.backend)
-    keras = import_keras()
+    keras = import_keras_on(source.backend)
     keras.config.set_floatx(source.floatx)
     module_name, class_name = _LEARNERS[source.backend]
     module = importlib.import_module(module_name)
@@ -77,6 +77,12 @@ def load_home(source: ModelSource, custom_objects: Mapping[str, Any] | None = No
     from keraunos.learners.keras_home import KerasHome
 
     return KerasHome(source.archive, custom_objects, source.trusted)
+
+
+def import_keras_on(backend: str) -> Any:
+    """Keras, which runs on `backend`; raises as `use_backend` does."""
+    use_backend(backend)
+    return import_keras()
 
 
 def use_backend(backend: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 
+from keraunos.learners.framework_imports import import_tensorflow
+
 
 def load() -> None:
     """Import TensorFlow, quietly, on the CPU alone, with as many threads as this process was told to use."""
@@ -17,7 +19,7 @@ def load() -> None:
         ("TF_NUM_INTEROP_THREADS", "1"),
     ):
         os.environ.setdefault(name, value)
-    import tensorflow as tf
+    tf = import_tensorflow()
 
     # It is too late where the process has used TensorFlow before, and then that was decided already.
     with contextlib.suppress(RuntimeError):

@@ -18,7 +18,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.archive_parts import arrays_in
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusting
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from keraunos.job.pixels import Pixels
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import check_servers, checked_ports
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusted_names
 
 Converter = Callable[[Any], Any]

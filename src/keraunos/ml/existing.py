@@ -14,7 +14,7 @@ from typing import Any
 from keraunos.errors import ModelError
 from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.launch.session_trust import session_trust
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.embeddings import with_ids
 from keraunos.ml.model import FittedModel
 from keraunos.ml.signature import Signature

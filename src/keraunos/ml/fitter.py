@@ -15,7 +15,7 @@ from keraunos.errors import JobError
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark import quoted
 from keraunos.launch.training_result import TrainingResult
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.class_balance import balanced_weights
 from keraunos.ml.continuation import RuleState, rule_memory
 from keraunos.ml.conversion import BALANCED

@@ -18,7 +18,7 @@ from keraunos.job.columns import Slot
 from keraunos.launch.rank_table import RankTable
 from keraunos.learners import tensorflow_layers
 from keraunos.learners.archive_optimizer import without_optimizer
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.continuation import RuleState
 from keraunos.ml.continuation_params import HasSaveOptimizer
 from keraunos.ml.datasets import check_dataset

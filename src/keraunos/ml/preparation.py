@@ -18,7 +18,7 @@ from keraunos.job.columns import Columns, ColumnsArgument, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob, check_compression
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.ml import fitting, strings
 from keraunos.ml.continuation import model_to_train
 from keraunos.ml.embeddings import with_ids

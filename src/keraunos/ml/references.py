@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keraunos.errors import JobError, ModelError
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import how_to_trust, is_trusted
 
 logger = logging.getLogger(__name__)

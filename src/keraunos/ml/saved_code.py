@@ -10,7 +10,7 @@ from typing import Any
 
 from keraunos.errors import JobError, PlanError
 from keraunos.job.rule_spec import KERAS_OBJECT, RuleSpec
-from keraunos.learners.keras_import import import_keras
+from keraunos.learners.framework_imports import import_keras
 
 # A file does not decide what is trusted.
 _NEVER_SAVED = ("trustedModules",)

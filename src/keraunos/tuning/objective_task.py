@@ -176,11 +176,9 @@ def _seed(order: Order) -> int:
 
 def _start_afresh(order: Order) -> None:
     """Leave nothing of an earlier trial in this process that could change this one."""
-    from keraunos.learners.keras_import import import_keras
-    from keraunos.learners.registry import use_backend
+    from keraunos.learners.registry import import_keras_on
 
-    use_backend(order.backend)
-    keras = import_keras()
+    keras = import_keras_on(order.backend)
     from keraunos.learners.keras_archive import without_tensorflow
 
     keras.utils.clear_session()

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from keraunos.compat.old_keras.days import DAYS, Day
+from keraunos.learners.framework_imports import import_keras
 
 _OLD_LAYER_MODULES = (
     "advanced_activations",
@@ -74,6 +75,7 @@ class _Maker(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
+        import_keras()
         from keraunos.compat.old_keras import contents
 
         vars(module).update(contents.names_of(self._package, self._part, self._day))

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+from keraunos.learners.framework_imports import import_tensorflow
+
 
 @cache
 def tensorflow_1() -> Any:
@@ -21,9 +23,7 @@ def tensorflow_1() -> Any:
     # Read while TensorFlow is imported: it loads Keras 2 then instead of Keras 3. The names below `tf` lead to Keras 2
     # in any case, so a TensorFlow that was imported earlier will do, too.
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-    import tensorflow as tf
-
-    v1 = tf.compat.v1
+    v1 = import_tensorflow().compat.v1
     _spare_advice(v1)
     v1.disable_v2_behavior()
     return v1

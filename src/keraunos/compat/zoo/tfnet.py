@@ -18,9 +18,9 @@ from keraunos.compat.zoo.frozen_graph import FrozenGraph
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.learners.graph_trust import check_graph
-from keraunos.learners.registry import use_backend
+from keraunos.learners.registry import import_keras_on
 
-use_backend("tensorflow")
+import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 import tensorflow as tf  # noqa: E402 - the same

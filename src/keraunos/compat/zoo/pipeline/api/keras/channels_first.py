@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from keraunos.learners.registry import use_backend
+from keraunos.learners.registry import import_keras_on
 
-use_backend("tensorflow")
+import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 

@@ -14,9 +14,9 @@ from keraunos.compat.zoo.pipeline.api.keras.channels_first import TransposedConv
 from keraunos.compat.zoo.pipeline.api.keras.elsewhere import ELSEWHERE
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import JobError, one_of
-from keraunos.learners.registry import use_backend
+from keraunos.learners.registry import import_keras_on
 
-use_backend("tensorflow")
+import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 

@@ -27,11 +27,11 @@ from keraunos.launch.predict import predict_rdd
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.keras_variables import write_vector
-from keraunos.learners.registry import use_backend
+from keraunos.learners.registry import import_keras_on
 from keraunos.parameters import Layout, Vector
 from keraunos.trust import trusting
 
-use_backend("tensorflow")
+import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 import tensorflow as tf  # noqa: E402 - the same
