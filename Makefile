@@ -11,9 +11,9 @@ VENV_WHEEL := .venv-wheel
 VENV_AUDIT := .venv-audit
 VENV_FUZZ := .venv-fuzz
 PIP := -m pip --disable-pip-version-check install --quiet
-# Two at a time, a file in one process: most tests wait for processes to start, and files share what is dear to set up.
+# Three at a time, a file in one process: most tests wait for processes to start, and files share what is dear to set up.
 # Their order is that of tests/conftest.py.
-PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Java is looked for when a command needs it; the script prints a JAVA_HOME or says what to install.
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
@@ -35,10 +35,10 @@ help: ## list the commands
 demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process, compare
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
-test: $(VENV)/.installed $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
+test: $(VENV)/.unzipped $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
 
-test-torch: $(VENV_TORCH)/.installed ## the suites that need torch, in an environment of their own
+test-torch: $(VENV_TORCH)/.unzipped ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
 
 test-wheel: $(VENV)/.installed $(VENV_WHEEL)/.wheel ## the README, the guide and the demo, with the wheel and what it declares
@@ -83,6 +83,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$$(scripts/python.sh) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) -c constraints.txt pip
 	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,python2,tensorflow,tensorflow1]' --group dev
+	@touch $@
+
+# Without its zip files Spark's Python modules are read from where they are installed, compiled. Out of a zip file every
+# worker of the tests compiles them again; the wheel's environment has the zip files, as users have.
+%/.unzipped: %/.installed
+	@rm -f $*/lib/python3*/site-packages/pyspark/python/lib/*.zip
 	@touch $@
 
 # Spark's classes in one file, so that the many JVMs of the tests start in half the time.

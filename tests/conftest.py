@@ -65,13 +65,13 @@ FEW = 6
 
 
 def pytest_collection_modifyitems(items):
-    """Files that take long for their few tests come first, the others by their number of tests.
+    """Files that take long for their few tests come first, then others with slow tests, and quick ones at the end.
 
     A process that began such a file last would be the only one at work in the end.
     """
     count = collections.Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (count[item.path] > FEW or item.path not in slow, -count[item.path], str(item.path)))
+    items.sort(key=lambda item: (item.path not in slow, count[item.path] > FEW, -count[item.path], str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def last_frame(stream):
 
 @pytest.fixture
 def wide(monkeypatch):
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((120, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((120, 24)))
 
 
 def test_silence():
@@ -76,7 +76,7 @@ def test_a_bar_on_a_terminal(wide):
 
 @pytest.mark.parametrize("columns", [40, 80, 100, 200])
 def test_the_bar_is_never_wider_than_the_terminal_or_100_columns(monkeypatch, columns):
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((columns, 24)))
     stream = Terminal()
     logs = {"loss": 0.5, "accuracy": 0.7, "precision": 0.3, "val_loss": 0.6, "val_accuracy": 0.6, "val_precision": 0.2}
     with Progress.open(1000, 10, 1, stream) as progress:
