@@ -35,10 +35,10 @@ help: ## list the commands
 demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process, compare
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
-test: $(VENV)/.unzipped $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
+test: $(VENV)/.compiled $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
 
-test-torch: $(VENV_TORCH)/.unzipped ## the suites that need torch, in an environment of their own
+test-torch: $(VENV_TORCH)/.compiled ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
 
 test-wheel: $(VENV)/.installed $(VENV_WHEEL)/.wheel ## the README, the guide and the demo, with the wheel and what it declares
@@ -85,10 +85,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[hyperparam,jax,notebook,python2,tensorflow,tensorflow1]' --group dev
 	@touch $@
 
-# Without its zip files Spark's Python modules are read from where they are installed, compiled. Out of a zip file every
-# worker of the tests compiles them again; the wheel's environment has the zip files, as users have.
-%/.unzipped: %/.installed
-	@rm -f $*/lib/python3*/site-packages/pyspark/python/lib/*.zip
+# Workers read Spark's Python modules out of its zip files, where otherwise each of them compiles them again.
+%/.compiled: %/.installed tests/spark_modules.py
+	@$*/bin/python -m tests.spark_modules
 	@touch $@
 
 # Spark's classes in one file, so that the many JVMs of the tests start in half the time.

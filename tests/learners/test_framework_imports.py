@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -41,7 +42,10 @@ def told(program, **environment):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("backend", ["jax", "tensorflow"])
+needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="TensorFlow is not installed here")
+
+
+@pytest.mark.parametrize("backend", ["jax", pytest.param("tensorflow", marks=needs_tensorflow)])
 def test_plots_and_scikit_learn_come_with_the_first_who_asks_for_them(backend):
     unused = ["matplotlib", "sklearn"] + ["jax"] * (backend != "jax")
     before, base, plots = told(KERAS.format(unused=unused), KERAS_BACKEND=backend)
@@ -50,6 +54,7 @@ def test_plots_and_scikit_learn_come_with_the_first_who_asks_for_them(backend):
     assert plots == "False keras.src.visualization.plot_image_gallery True"
 
 
+@needs_tensorflow
 def test_tensorflow_comes_without_keras_until_it_is_used():
     before, jax, keras = told(TENSORFLOW, KERAS_BACKEND="tensorflow")
     assert before == "[]"
