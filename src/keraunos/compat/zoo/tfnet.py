@@ -203,11 +203,6 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         if named:
             return
         graph = self._graph
-        if not v1.executing_eagerly_outside_functions():
-            raise ModelError(
-                "A TFNet must become a layer of a Keras model in a program that runs TensorFlow 2. Received: one in "
-                "which disable_v2_behavior() was called. Use zoo.pipeline.api.keras.models.Sequential."
-            )
         for layer, names in ((self, graph.variables), (self._constants, graph.constants)):
             for name, (dtype, shape) in zip(names, graph.specs(names), strict=True):
                 named[name] = layer.add_weight(

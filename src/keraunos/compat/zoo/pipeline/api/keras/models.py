@@ -34,7 +34,6 @@ from keraunos.trust import trusting
 import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
-import tensorflow as tf  # noqa: E402 - the same
 
 from keraunos.compat.zoo.pipeline.api.keras.layers import noted_shape  # noqa: E402 - the same
 
@@ -285,12 +284,8 @@ class Model(KerasNet):
 
     def __init__(self, input: Any, output: Any, name: str | None = None) -> None:  # noqa: A002 - Keras 1's name
         super().__init__()
-        if not tf.compat.v1.executing_eagerly_outside_functions():
-            raise ModelError(
-                "A Model must be built in a program that runs TensorFlow 2. Received: one in which "
-                "disable_v2_behavior() was called. Use a Sequential."
-            )
-        self.model = keras.Model(input, output, name=name)
+        with tensorflow_2():
+            self.model = keras.Model(input, output, name=name)
 
 
 def _of(kind: type[KerasNet], model: Any) -> KerasNet:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
 from keraunos.learners.keras_archive import check_trainable, live_source
+from keraunos.ml.signature import Port, Signature
 
 # What Analytics Zoo's names of optimizers stand for.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
@@ -122,11 +123,13 @@ def metric_of(metric: Any) -> Any:
 
 def columns_of(model: Any) -> Columns:
     """The entries of a record, inputs first, as columns."""
-    inputs, outputs = list(model.inputs), list(model.outputs)
-    return Columns(
-        features=_slots(inputs, model.input_names if hasattr(model, "input_names") else (), "x"),
-        labels=_slots(outputs, model.output_names if hasattr(model, "output_names") else (), "y"),
-    )
+    signature = Signature.of(model)
+    # An input that the program did not name goes by its layer's name once the model was read back.
+    inputs = [
+        replace(port, name=tensor._keras_history.operation.name)
+        for port, tensor in zip(signature.inputs, model.inputs, strict=True)
+    ]
+    return Columns(features=_slots(inputs, "x"), labels=_slots(signature.outputs, "y"))
 
 
 def rule_for(method: OptimMethod, clipping: Clipping) -> RuleSpec:
@@ -166,10 +169,9 @@ class KerasHooks(TrainingHooks):
         return super().end_lap(lap)
 
 
-def _slots(ports: Sequence[Any], names: Sequence[str], letter: str) -> tuple[Slot, ...]:
+def _slots(ports: Sequence[Port], letter: str) -> tuple[Slot, ...]:
     several = len(ports) > 1
-    shapes = [tuple(port.shape[1:]) if letter == "x" else None for port in ports]
     return tuple(
-        Slot(names[number] if several else None, (f"{letter}{number}",), shape=shape)
-        for number, shape in enumerate(shapes)
+        Slot(port.name if several else None, (f"{letter}{number}",), shape=port.shape if letter == "x" else None)
+        for number, port in enumerate(ports)
     )
