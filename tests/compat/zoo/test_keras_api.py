@@ -193,7 +193,8 @@ print("accuracy", model.evaluate([rows, others], labels)[1] > 0.9)
 print("moved", not np.allclose(net.parameters()["w"]["weight"], session.run(w)))
 model.save("model.keras")
 again = KerasNet.load("model.keras")
-print("loaded", type(again).__name__, np.allclose(*(each.predict([rows, others], distributed=False) for each in (model, again))))
+predicted = [each.predict([rows, others], distributed=False) for each in (model, again)]
+print("loaded", type(again).__name__, np.allclose(*predicted))
 # The session's program goes on as before.
 print("still", session.run(tf.reduce_sum(tf.ones([3]))))
 print("tensors", (x == x) is True)
