@@ -28,7 +28,8 @@ _INITIALIZERS = {"zero": "zeros", "one": "ones", "normal": "random_normal", "uni
 
 def Input(shape: Shape = None, name: str | None = None) -> Any:
     """Where a `Model` begins."""
-    return keras.Input(_shape(shape), name=name)
+    with tensorflow_2():
+        return keras.Input(_shape(shape), name=name)
 
 
 def Dense(
