@@ -29,6 +29,8 @@ class Schedule:
             Validation rows are evaluated at the end of every lap, and a round ends with it, however long rounds are.
         steps: how many steps there are in all, instead of `epochs`: the last epoch may be cut short. Where workers
             do not wait for each other, each takes that many.
+        validation_lap: after how many steps of the training validation rows are evaluated, besides at each epoch's end;
+            0 for only there, `None` for at the end of every lap. Laps must end there.
     """
 
     epochs: int = 1
@@ -44,6 +46,7 @@ class Schedule:
     remainder: str = "keep"
     draws: int | None = None
     first_epoch: int = 0
+    validation_lap: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "lap", "steps", "batch_total", "draws"):
@@ -85,6 +88,12 @@ class Schedule:
         if self.draws is not None:
             return self.draws * min(rows, batch)
         return count_batches(rows, batch, self.remainder) * batch if self.remainder == "drop" else rows
+
+    def validates_after(self, steps: int, *, ends_epoch: bool) -> bool:
+        """Whether validation rows are evaluated at the end of a lap, behind so many steps of the training."""
+        if self.validation_lap is None or ends_epoch:
+            return True
+        return bool(self.validation_lap) and steps % self.validation_lap == 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""

@@ -47,6 +47,7 @@ class GraphArchive:
         metrics: from name to scalar tensor, taken as means over a batch's rows.
         feeds: from tensor to its value in training and its value in evaluation and prediction.
         tables: operations that fill lookup tables, run once.
+        observed: the tensors that measures compare, where there are any: an output and its labels.
     """
 
     graph: bytes
@@ -65,6 +66,7 @@ class GraphArchive:
     metrics: Mapping[str, str] = field(default_factory=dict)
     feeds: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
+    observed: Mapping[str, str] = field(default_factory=dict)
 
     def vector(self) -> Vector:
         """The parameters as one vector of the caller's own."""

@@ -29,6 +29,7 @@ class Parts:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     updates: Sequence[Any] = ()
     feeds: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
+    observed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def served(self) -> set[str]:
@@ -142,6 +143,9 @@ def check_parts(parts: Parts) -> None:
         _check_scalar(f"metrics[{name!r}]", tensor)
     trained = {"loss": [] if parts.loss is None else [parts.loss.op], "train_op": parts.steps, "updates": parts.updates}
     measured = {f"metrics[{name!r}]": [tensor.op] for name, tensor in parts.metrics.items()}
+    measured |= {
+        f"observed[{name!r}]": [tensor.op] for name, tensor in parts.observed.items() if tensor.name not in parts.fed
+    }
     for role, operations in {**trained, **measured}.items():
         _check_reachable(role, operations, parts, parts.fed)
     for name, tensor in parts.outputs.items():

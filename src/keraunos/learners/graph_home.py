@@ -6,7 +6,7 @@ TensorFlow is not needed, and not imported: a vector is spliced into the archive
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from keraunos.errors import ModelError
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.learners.graph_job import check_graph_job
+from keraunos.learners.graph_measures import Measure, summed
 from keraunos.learners.home_model import HomeModel, MetricStates, State
 from keraunos.parameters import Vector
 
@@ -23,8 +24,9 @@ from keraunos.parameters import Vector
 class GraphHome(HomeModel):
     """A graph's archive and the vector that is to be in it."""
 
-    def __init__(self, archive: bytes) -> None:
+    def __init__(self, archive: bytes, measures: Mapping[str, Measure] | None = None) -> None:
         self._archive = GraphArchive.from_bytes(archive)
+        self._measures = dict(measures or {})
         self.layout = self._archive.layout
         self._vector = np.array(self._archive.vector())
 
@@ -49,8 +51,9 @@ class GraphHome(HomeModel):
         return self._archive.with_vector(self._vector).to_bytes()
 
     def metric_states(self, spec: BatchSpec) -> MetricStates:
-        """What reads the means over rows that the graph's learner gives."""
-        return RowMeans(("loss", *self._archive.metrics), has_loss=self._archive.loss is not None)
+        """What reads the means over rows that the graph's learner gives, and the states of measures."""
+        names = ("loss", *self._archive.metrics)
+        return RowMeans(names, has_loss=self._archive.loss is not None, measures=self._measures)
 
     @property
     def learning_rate(self) -> float | None:
@@ -66,28 +69,33 @@ class GraphHome(HomeModel):
 
 
 class RowMeans:
-    """Means over rows, as one array a state: for each name the sum of value times rows, and the rows.
+    """Means over rows, as the first array of a state: for each name the sum of value times rows, and the rows.
 
-    The first name is the loss's; a graph that steps without telling its loss leaves that place empty.
+    The first name is the loss's; a graph that steps without telling its loss leaves that place empty. Behind it lie the
+    states of measures, an array each.
     """
 
-    def __init__(self, names: Sequence[str], *, has_loss: bool = True) -> None:
+    def __init__(
+        self, names: Sequence[str], *, has_loss: bool = True, measures: Mapping[str, Measure] | None = None
+    ) -> None:
         self._names = tuple(names)
         self._first = 0 if has_loss else 1
+        self._measures = dict(measures or {})
 
     def merge(self, states: Sequence[State]) -> list[npt.NDArray[np.float64]]:
         """The sum of all states."""
         total = np.zeros(2 * len(self._names))
         for state in states:
-            for array in state:
-                total += np.asarray(array, np.float64)
-        return [total]
+            total += np.asarray(state[0], np.float64)
+        return [total, *(summed([state[place] for state in states]) for place in range(1, 1 + len(self._measures)))]
 
     def read(self, states: Sequence[State]) -> dict[str, float]:
-        """The means by name; one over no rows at all is not a number."""
+        """The results by name, means first; a mean over no rows at all is not a number."""
         if not states:
             return {}
-        (total,) = self.merge(states)
+        total, *measured = self.merge(states)
         sums, rows = total[0::2].tolist(), total[1::2].tolist()
         named = list(zip(self._names, sums, rows, strict=True))[self._first :]
-        return {name: value / count if count else math.nan for name, value, count in named}
+        means = {name: value / count if count else math.nan for name, value, count in named}
+        found = zip(self._measures.items(), measured, strict=True)
+        return means | {name: measure.result(state) for (name, measure), state in found}

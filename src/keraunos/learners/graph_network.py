@@ -80,7 +80,8 @@ class Network:
     """One network in one session.
 
     `inputs` and `targets` are its placeholders by slot, `serving` those inputs that its outputs depend on. `fixed_rows`
-    is how many rows it takes at once where that is settled, and `by_row` says that no output is a single number.
+    is how many rows it predicts for at once where that is settled, `batch_rows` how many a batch then has, and `by_row`
+    says that no output is a single number.
 
     Args:
         archive: the graph and its values.
@@ -134,7 +135,7 @@ class Network:
         self._apply(self._owned(reduced))
 
     def measure(self, rows: Sequence[Array]) -> list[Any]:
-        """The loss and the metrics of a batch, as in evaluation."""
+        """The loss and the metrics of a batch, as in evaluation, and what measures compare."""
         return self._measure(*rows, *self._served)
 
     def predict(self, rows: Sequence[Array]) -> list[Any]:
@@ -161,12 +162,17 @@ class Network:
             self._applied = self._application(definition, variables, pieces)
         # A tensor that is fed cannot be fetched as well.
         fed = [port.tensor for port in self.inputs.values()]
-        outputs = [self._tensor(name) for name in archive.outputs.values()]
-        self._outputs = [tf.identity(each) if any(each is other for other in fed) else each for each in outputs]
+        fed += [port.tensor for port in self.targets.values()]
+        self._outputs, self._observed = (
+            [tf.identity(each) if any(each is other for other in fed) else each for each in map(self._tensor, names)]
+            for names in (archive.outputs.values(), archive.observed.values())
+        )
         behind = closure([each.op for each in self._outputs])
         self.serving = {slot: port for slot, port in self.inputs.items() if port.tensor.op.name in behind}
         self.fixed_rows = next((port.rows for port in self.serving.values() if port.rows is not None), None)
         self.by_row = all(each.shape.rank != 0 for each in self._outputs)
+        ports = (*self.inputs.values(), *self.targets.values())
+        self.batch_rows = next((port.rows for port in ports if port.rows is not None), None)
 
     def _set_values(self) -> None:
         archive = self._archive
@@ -187,7 +193,7 @@ class Network:
         self._read = self._call([], [self._joined])
         self._write = self._call([self._flat], [], [self._assigned.name])
         self._read_optimizer = self._call([], list(self._moved.values()))
-        self._measure = self._call([*ports, *feeds], measured)
+        self._measure = self._call([*ports, *feeds], [*measured, *self._observed])
         self._predict = self._call([*(port.tensor for port in self.serving.values()), *feeds], self._outputs)
         if archive.train_op is not None:
             self._step = self._call([*ports, *feeds], measured, [archive.train_op, *updates])

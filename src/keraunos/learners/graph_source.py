@@ -46,6 +46,7 @@ def graph_source(
     metrics: Mapping[str, Any] | None = None,
     gradients: Sequence[Any] | None = None,
     values: Mapping[str, Any] | None = None,
+    observed: Mapping[str, Any] | None = None,
 ) -> ModelSource:
     """A graph, with its values, as something that workers can train or serve.
 
@@ -68,6 +69,7 @@ def graph_source(
             worker applies the gradient of all workers with `train_op`.
         values: values for variables, by name, in place of the session's or the initializers'; those of variables that
             nothing needs are left out.
+        observed: the two tensors that measures compare: `output` and `label` (see `graph_measures`).
     """
     session, graph = _session_and_graph(session_or_graph)
     names = Names(graph)
@@ -79,6 +81,7 @@ def graph_source(
         outputs=names.tensors(outputs, "outputs"),
         metrics=names.tensors(metrics, "metrics"),
         feeds=dict(names.feed(each, value) for each, value in (feeds or {}).items()),
+        observed=names.tensors(observed, "observed"),
     )
     parts = replace(parts, updates=_updates(graph, names, updates, parts))
     check_parts(parts)
@@ -228,7 +231,7 @@ def _needed(graph: Any, parts: Parts, exchanged: _Exchanged) -> dict[str, Any]:
     """Every operation that has to travel, by name."""
     tensors = [*parts.inputs.values(), *parts.targets.values(), *parts.outputs.values(), *parts.metrics.values()]
     tensors += [*([] if parts.loss is None else [parts.loss]), *(exchanged.gradients or ())]
-    tensors += [graph.get_tensor_by_name(name) for name in parts.feeds]
+    tensors += [*parts.observed.values(), *(graph.get_tensor_by_name(name) for name in parts.feeds)]
     asked_for = exchanged.variables if exchanged.named else []
     return closure([*(each.op for each in tensors), *parts.steps, *parts.updates, *asked_for])
 
@@ -332,6 +335,7 @@ def _source(
         metrics={name: tensor.name for name, tensor in parts.metrics.items()},
         feeds=parts.feeds,
         tables=tuple(each.name for each in tables),
+        observed={name: tensor.name for name, tensor in parts.observed.items()},
     )
     placeholders = [*parts.inputs.values(), *parts.targets.values()]
     wide = layout.dtype == "float64" or any(each.dtype.base_dtype == tf.float64 for each in placeholders)

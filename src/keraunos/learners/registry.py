@@ -13,6 +13,7 @@ from keraunos.errors import ClusterError, JobError
 from keraunos.job.training_job import GRAPH, ModelSource
 from keraunos.learners import tensorflow_layers
 from keraunos.learners.framework_imports import import_keras, import_tensorflow
+from keraunos.learners.graph_measures import measures_in
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.learner import Learner
 
@@ -30,7 +31,7 @@ def load_learner(source: ModelSource, custom_objects: Mapping[str, Any] | None =
         check_installed(source.backend)
         import_tensorflow()
         graphs = importlib.import_module("keraunos.learners.tensorflow_graph")
-        graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive)
+        graph_learner: Learner = graphs.TensorFlowGraphLearner(source.archive, measures_in(custom_objects))
         return graph_learner
     keras = import_keras_on(source.backend)
     keras.config.set_floatx(source.floatx)
@@ -72,7 +73,7 @@ def load_home(source: ModelSource, custom_objects: Mapping[str, Any] | None = No
     if source.format == GRAPH:
         from keraunos.learners.graph_home import GraphHome
 
-        return GraphHome(source.archive)
+        return GraphHome(source.archive, measures_in(custom_objects))
     import_keras()
     from keraunos.learners.keras_home import KerasHome
 

@@ -13,20 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.batch import Arrays, Batch
+from keraunos.batch import Array, Arrays, Batch
 from keraunos.errors import DataError, ModelError
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.learners.graph_checks import shown
+from keraunos.learners.graph_measures import LABEL, OUTPUT, Measure, no_state, summed
 from keraunos.learners.graph_network import Network, Port
 from keraunos.learners.learner import Contribution, Learner
 from keraunos.parameters import Vector
 
 
 class TensorFlowGraphLearner(Learner):
-    """The graph in an archive. A learner that only predicts needs no `prepare`."""
+    """The graph in an archive. A learner that only predicts needs no `prepare`; `measures` are for evaluation."""
 
-    def __init__(self, archive: bytes) -> None:
+    def __init__(self, archive: bytes, measures: Mapping[str, Measure] | None = None) -> None:
         self._archive = GraphArchive.from_bytes(archive)
+        self._measures = dict(measures or {})
+        self._states = {name: no_state() for name in self._measures}
         self.layout = self._archive.layout
         self._made: Network | None = None
         self._sums = np.zeros(2 * (1 + len(self._archive.metrics)))
@@ -82,8 +85,20 @@ class TensorFlowGraphLearner(Learner):
         self._network.apply(reduced)
 
     def evaluate(self, batch: Batch) -> None:
-        """Accumulate the validation metrics of a batch; nothing else changes."""
-        self._note(self._network.measure(self._rows(batch)), batch.rows, trained=False)
+        """Accumulate the validation metrics of a batch; nothing else changes.
+
+        Of rows that are fewer than the graph takes at once only the measures are known, not the scalars.
+        """
+        lacking = max(0, (self._network.batch_rows or 0) - batch.rows)
+        measured = self._network.measure(self._rows(_filled_up(batch, lacking) if lacking else batch))
+        scalars = measured[: len(measured) - len(self._archive.observed)]
+        if not lacking:
+            self._note(scalars, batch.rows, trained=False)
+        if self._measures:
+            compared = dict(zip(self._archive.observed, measured[len(scalars) :], strict=True))
+            output, label = (compared[name][: batch.rows] if lacking else compared[name] for name in (OUTPUT, LABEL))
+            for name, measure in self._measures.items():
+                self._states[name] = summed([self._states[name], measure.state(output, label)])
 
     def predict(self, inputs: Arrays) -> Arrays:
         """The graph's outputs, with what is fed in predictions: one array, or one a name where there are several."""
@@ -97,13 +112,17 @@ class TensorFlowGraphLearner(Learner):
         return outputs[0] if len(outputs) == 1 else dict(zip(self._archive.outputs, outputs, strict=True))
 
     def read_metrics(self) -> list[npt.NDArray[np.float64]]:
-        """The sums of value times rows, and the rows, for the loss and each metric since they were last taken."""
-        return [self._sums.copy()]
+        """The sums of value times rows, and the rows, for the loss and each metric since they were last taken.
+
+        Behind them the state of each measure.
+        """
+        return [self._sums.copy(), *(state.copy() for state in self._states.values())]
 
     def take_metrics(self) -> list[npt.NDArray[np.float64]]:
         """What `read_metrics` gives; the metrics are then reset."""
         taken = self.read_metrics()
         self._sums[:] = 0
+        self._states = {name: no_state() for name in self._measures}
         return taken
 
     def take_losses(self) -> npt.NDArray[np.float64]:
@@ -168,6 +187,23 @@ class TensorFlowGraphLearner(Learner):
             self._losses.append((float(measured[0]), rows))
 
 
+def _filled_up(batch: Batch, lacking: int) -> Batch:
+    """The batch with its last row again, so many times."""
+
+    def filled(arrays: Arrays) -> Arrays:
+        if isinstance(arrays, dict):
+            return {name: _repeated(array, lacking) for name, array in arrays.items()}
+        return _repeated(arrays, lacking)
+
+    targets = None if batch.targets is None else filled(batch.targets)
+    return Batch(filled(batch.inputs), targets, batch.weights, batch.rows + lacking)
+
+
+def _repeated(array: Array, more: int) -> Array:
+    """The array with its last row again, so many times."""
+    return np.concatenate([array, np.repeat(array[-1:], more, axis=0)])
+
+
 def _chosen(ports: Mapping[str, Port], arrays: Arrays, count: int, role: str) -> list[Any]:
     """The arrays for these placeholders, in their order; one array without a name is for the only one there is."""
     if not isinstance(arrays, dict):
@@ -193,7 +229,7 @@ def _portions(arrays: list[Any], rows: int, network: Network) -> Iterator[list[A
     for start in range(0, max(1, rows), portion):
         part = [array[start : start + portion] for array in arrays]
         lacking = portion - len(part[0]) if part else 0
-        yield [np.concatenate([each, np.repeat(each[-1:], lacking, axis=0)]) for each in part] if lacking else part
+        yield [_repeated(each, lacking) for each in part] if lacking else part
 
 
 def _joined(parts: Sequence[Any], fed: int, rows: int) -> Any:

@@ -29,8 +29,7 @@ from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.course import Course, Leg
 from keraunos.job.saving import SavePoints
-from keraunos.job.schedule import Schedule
-from keraunos.job.training_job import TrainingJob
+from keraunos.job.training_job import GRAPH, TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
@@ -151,7 +150,7 @@ def _train(
         logger.info("rank %d has no rows and leaves", seat.rank)
         return {}
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
-    _check_whole_batches(job.schedule, shard, batch_size)
+    _check_whole_batches(job, shard, batch_size)
     if learner is None:
         learner = load_learner(job.model, custom_objects)
     # No batch has more rows than there are, however large the batch size: that may stand for all rows.
@@ -178,12 +177,19 @@ def _train(
             return {} if host is None else {"contributed": list(host.contributed.items())}
 
 
-def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
+def _validation_remainder(job: TrainingJob) -> str:
+    """What becomes of validation rows behind the last whole batch; a graph fills up those that are too few for it."""
+    return "keep" if job.model.format == GRAPH else job.schedule.remainder
+
+
+def _check_whole_batches(job: TrainingJob, shard: Shard, batch_size: int) -> None:
     """Refuse rows that would all be left out."""
-    if schedule.remainder != "drop":
-        return
-    for rows, use in ((shard.rows, "train"), (shard.validation_rows, "validate")):
-        if 0 < rows < batch_size:
+    uses = (
+        (shard.rows, "train", job.schedule.remainder),
+        (shard.validation_rows, "validate", _validation_remainder(job)),
+    )
+    for rows, use, remainder in uses:
+        if remainder == "drop" and 0 < rows < batch_size:
             raise DataError(
                 f"A worker has too few rows to {use} on in whole batches, which is all that the model takes. Expected "
                 f"at least {batch_size}, the batch size. Received: {rows}. Lower the batch size, or use fewer workers."
@@ -239,6 +245,7 @@ class _Training:
         self._uploads = job.exchange.applies_on_workers and self._first
         self._leaves_optimizer = job.keeps_optimizer and self._first
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
+        self._validation_remainder = _validation_remainder(job)
         self._course = Course.of(job, rows, client.rank)
         self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
         self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
@@ -348,9 +355,11 @@ class _Training:
         self._watch.end_lap(self._state.round, self._rounds.parameters)
         self._report_losses(leg)
         metrics = self._learner.take_metrics()
-        for batch in self._shard.validation_batches(self._batch_size, remainder=self._schedule.remainder):
-            self._learner.evaluate(batch)
-        validation = self._learner.take_metrics() if self._shard.validation_rows else []
+        validates = self._schedule.validates_after(leg.step + leg.stop - leg.first, ends_epoch=leg.ends_epoch)
+        if validates:
+            for batch in self._shard.validation_batches(self._batch_size, remainder=self._validation_remainder):
+                self._learner.evaluate(batch)
+        validation = self._learner.take_metrics() if validates and self._shard.validation_rows else []
         facts = self._watch.take_lap()
         self._client.end_lap(leg, self._rows_done, metrics, validation, facts)
         control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()

@@ -86,10 +86,10 @@ def test_features_and_labels_keep_their_nest(spark, graph):
     assert features["b"].shape.as_list() == [None, 1]
     assert dataset.feature_tensors["a"] is features["a"]
     assert dataset.label_tensors[0] is labels[0]
-    assert dataset.input_names == ["a", "b", "labels_0"]
+    assert dataset.input_names == ["a", "b", "list_input_0"]
     assert [np.asarray(each).tolist() for each in kept(dataset)[0]] == [2, [1.0], 5.0]
     assert [slot.name for slot in dataset.columns().features] == ["a", "b"]
-    assert [slot.name for slot in dataset.columns().labels] == ["labels_0"]
+    assert [slot.name for slot in dataset.columns().labels] == ["list_input_0"]
 
 
 def test_features_alone_leave_out_what_comes_behind_them(spark):
@@ -311,7 +311,7 @@ def test_what_lives_in_bigdl_only_is_refused_by_name(name):
         ({"types": [tf.float32, tf.complex64]}, "'labels' must be a boolean"),
         ({"types": [tf.float32, tf.string]}, "one string a record"),
         ({"shapes": [[2, 3], "x"]}, "'labels' must be a list of lengths"),
-        ({"features": (tf.float32, [2])}, "must not be given with `names`"),
+        ({"features": (tf.float32, [2])}, "must not be given with `shapes` and `types`"),
         ({"memory_type": "PMEM"}, "spark.local.dir"),
         ({"val_rdd": [1]}, "`val_rdd` must be an RDD"),
     ],

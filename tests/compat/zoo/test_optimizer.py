@@ -6,10 +6,13 @@ import pytest
 import tensorflow as tf
 
 from keraunos.compat.zoo.bigdl.optim.optimizer import (
+    AUC,
     MAE,
     SGD,
+    Accuracy,
     Adam,
     EveryEpoch,
+    HitRatio,
     MaxEpoch,
     MaxIteration,
     MaxScore,
@@ -269,6 +272,46 @@ def test_a_hard_coded_batch_leaves_rows_out_and_says_how_many(spark, graph, capl
     assert any("4" in record.getMessage() and "rows" in record.getMessage().lower() for record in caplog.records)
     w, b = trained(optimizer)
     assert optimizer.scores["MAE"] == pytest.approx(np.abs(X[:11] @ w + b - Y[:11]).mean(), rel=1e-4)
+
+
+def test_workers_validate_as_one_process_would(spark, graph):
+    # Uneven partitions, some of them empty, and more of them than workers.
+    rows = [list(row) for row in zip(X[:17], Y[:17] > 0, strict=True)]
+    parts = [[], rows[:1], rows[1:12], [], rows[12:]]
+    uneven = spark.sparkContext.parallelize(range(5), 5).flatMap(parts.__getitem__)
+    data = dataset(spark, types=[tf.float32, tf.float32], val_rdd=uneven)
+    x, y = data.tensors
+    w = v1.get_variable("w", [3, 1], initializer=v1.zeros_initializer())
+    output = tf.sigmoid(tf.matmul(x, w))
+    loss = tf.reduce_mean(tf.square(output - y))
+    methods = [AUC(50), MAE(), Top1Accuracy(), Accuracy()]
+    optimizer = TFOptimizer.from_loss(
+        loss, SGD(0.1), val_outputs=[output], val_labels=[y], val_method=methods, metrics={"squares": loss}
+    )
+    before = optimizer.tf_model.training_helper_layer.get_weights()
+    optimizer.optimize(MaxIteration(4), checkpoint_trigger=SeveralIteration(2))
+    (after,) = optimizer.tf_model.training_helper_layer.get_weights()
+    assert not np.array_equal(before[0], after)
+    found, labels = 1 / (1 + np.exp(-X[:17] @ after)), (Y[:17] > 0).astype(np.float32)
+    expected = {tag: method.result(method.state(found, labels)) for tag, method in zip(("AucScore", "MAE"), methods)}
+    right = np.mean((found >= 0.5) == labels)
+    expected |= {"Top1Accuracy": right, "Top1Accuracy_1": right, "squares": np.square(found - labels).mean()}
+    assert optimizer.scores == pytest.approx(expected, rel=1e-6)
+    assert list(optimizer.scores) == list(expected)
+    # Workers have measured them: they are in the history of the fit.
+    assert optimizer.history["val_AucScore"][-1] == optimizer.scores["AucScore"]
+
+
+def test_methods_that_need_the_order_of_the_records_have_it(spark, graph):
+    # Questions of three rows: which item is right must be told from the rows' places.
+    rows = [[row, [float(at % 3 == 1)]] for at, row in enumerate(X[:18])]
+    data = dataset(spark, batch_size=18, val_rdd=spark.sparkContext.parallelize(rows, 4))
+    loss, output, y = linear(data)
+    optimizer = TFOptimizer(loss, SGD(0.1), None, [output], [y], HitRatio(1, 2))
+    optimizer.optimize(MaxEpoch(1))
+    w, b = trained(optimizer)
+    best = (X[:18] @ w + b).reshape(6, 3).argmax(axis=1)
+    assert optimizer.scores == pytest.approx({"HitRate@1": np.mean(best == 1)})
 
 
 def test_a_plateau_lowers_the_rate(spark, graph, tmp_path):

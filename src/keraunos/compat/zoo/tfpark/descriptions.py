@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from keraunos.compat.zoo.tfpark.structure import TensorMeta, named, with_unique_names
+from keraunos.compat.zoo.tfpark.structure import TensorMeta, flatten, named, pack, with_unique_names
 from keraunos.errors import JobError
 
 
@@ -22,12 +23,27 @@ def listed(names: Any, shapes: Any, types: Any) -> list[TensorMeta]:
     return [TensorMeta.of(dtype, shape, str(name)) for name, shape, dtype in zip(names, shapes, types, strict=True)]
 
 
-def described(features: Any, labels: Any) -> tuple[Any, ...]:
-    """The structure of records that are (features, labels), or features alone."""
-    parts = [named(_leaves(features, "features"), "features")]
+def described(features: Any, labels: Any, names: Any = None) -> tuple[Any, ...]:
+    """The structure of records that are (features, labels), or features alone; `names` are for its tensors in order."""
+    parts = [_placed(_leaves(features, "features"), "features")]
     if labels is not None:
-        parts.append(named(_leaves(labels, "labels"), "labels"))
-    return tuple(parts)
+        parts.append(_placed(_leaves(labels, "labels"), "labels"))
+    structure = tuple(parts)
+    metas = flatten(structure)
+    if names is None:
+        return structure
+    if len(names) < len(metas):
+        raise JobError(
+            f"`names` must have one entry for each of the {len(metas)} tensors of `features` and `labels`. Received: "
+            f"{names!r}. Leave `names` out."
+        )
+    return tuple(pack(structure, [replace(meta, name=str(name)) for meta, name in zip(metas, names, strict=False)]))
+
+
+def _placed(structure: Any, name: str) -> Any:
+    """Names by place: those of a plain list are Analytics Zoo's, `list_input_0` and so on."""
+    plain = isinstance(structure, list) and all(isinstance(each, TensorMeta) for each in structure)
+    return named(structure, "list_input" if plain else name)
 
 
 def _leaves(description: Any, argument: str) -> Any:

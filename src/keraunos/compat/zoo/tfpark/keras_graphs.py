@@ -63,6 +63,7 @@ def trained_keras_graph(
         updates=updates,
         train_op=train_op,
         gradients=gradients,
+        of_keras=True,
     )
 
 
@@ -115,7 +116,9 @@ def _application(model: Any) -> tuple[Any, dict[Any, Any]]:
         for gradient, variable in zip(raw, variables, strict=True)
         if gradient is not None
     ]
-    return model.optimizer.apply_gradients(pairs), {variable: gradient for gradient, variable in pairs}
+    # Keras's wrapper of a tf.train optimizer applies gradients and does not say with which operation.
+    optimizer = getattr(model.optimizer, "optimizer", model.optimizer)
+    return optimizer.apply_gradients(pairs), {variable: gradient for gradient, variable in pairs}
 
 
 def _row_means(model: Any) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch
 from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
+from keraunos.compat.zoo.tfpark.result_names import result_name
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
@@ -60,6 +61,7 @@ class KerasModel:
             )
         if isinstance(x, TFDataset):
             _check_alone(y=y, batch_size=batch_size, validation_data=validation_data)
+            _check_batch(x, "batch_size", "fit")
             dataset = x
         else:
             dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
@@ -70,22 +72,28 @@ class KerasModel:
     def evaluate(
         self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
     ) -> dict[str, float]:
-        """The loss and the metrics by name, over all rows."""
+        """The loss and the metrics by name, over all rows.
+
+        On Spark the metrics that BigDL has validation methods for go by both names, as in `acc Top1Accuracy`.
+        """
         if not isinstance(x, TFDataset) and not distributed:
             found = self.model.evaluate(x, y, batch_size=batch_per_thread or _BATCH_ROWS, verbose=0)
             values = found if isinstance(found, (list, tuple)) else [found]
             return {name: float(value) for name, value in zip(self.metrics_names, values, strict=False)}
         if isinstance(x, TFDataset):
             _check_alone(y=y, batch_per_thread=batch_per_thread)
+            _check_batch(x, "batch_per_thread", "evaluate")
         dataset = x if isinstance(x, TFDataset) else _served((x, y), batch_per_thread)
         trained = self._measured(dataset)
         columns = trained.columns()
-        return evaluate_rdd(dataset.records_for(columns), trained.source(), columns, dataset.rows_predicted_together)
+        found = evaluate_rdd(dataset.records_for(columns), trained.source(), columns, dataset.rows_predicted_together)
+        return {result_name(name): value for name, value in found.items()}
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
         """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""
         if isinstance(x, TFDataset):
             _check_alone(batch_per_thread=batch_per_thread)
+            _check_batch(x, "batch_per_thread", "predict")
             return TFPredictor.from_keras(self.model, x).predict()
         if not distributed:
             return self.model.predict(x, batch_size=batch_per_thread or _BATCH_ROWS)
@@ -155,6 +163,15 @@ class KerasModel:
 
 def _served(tensors: Any, batch_per_thread: int | None) -> TFDataset:
     return TFDataset.from_ndarrays(tensors, batch_per_thread=batch_per_thread or _BATCH_ROWS)
+
+
+def _check_batch(dataset: TFDataset, argument: str, use: str) -> None:
+    """Refuse a dataset that was made without any batch, in Analytics Zoo's words."""
+    if not dataset.has_batch:
+        raise JobError(
+            f"The {argument} of TFDataset must be specified when used in KerasModel {use}. Expected: a number of rows. "
+            f"Received: neither batch_size nor batch_per_thread. Give `{argument}` when the dataset is made."
+        )
 
 
 def _check_alone(**arguments: Any) -> None:

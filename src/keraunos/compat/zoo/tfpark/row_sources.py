@@ -18,7 +18,13 @@ from pyspark.sql import DataFrame
 from keraunos.batch import Array
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, conformed, flat_records, flatten, pack
 from keraunos.errors import DataError, JobError
+from keraunos.job.columns import Columns
+from keraunos.launch.paired_partitions import with_marks
 from keraunos.launch.spark import worker_environment
+from keraunos.ml.validation_rows import INDICATOR, with_validation
+
+# The column that says which rows are to validate on.
+VALIDATION = INDICATOR
 
 
 class RowSource(ABC):
@@ -31,6 +37,12 @@ class RowSource(ABC):
     @abstractmethod
     def training(self, workers: int) -> DataFrame | RDD[Any]:
         """What a fit with so many workers trains on."""
+
+    def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
+        """What such a fit trains on, and another source's rows, which are marked, to validate on."""
+        context = self.records().context
+        with worker_environment(context, "tensorflow"):
+            return with_marks(self.training(workers), validation.training(workers), workers)
 
     @abstractmethod
     def records(self) -> RDD[tuple[Any, ...]]:
@@ -90,6 +102,13 @@ class ArrayRows(RowSource):
         """One portion of the arrays a worker."""
         return self._portions(workers)
 
+    def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> RDD[Any]:
+        """One portion of the arrays of both a worker."""
+        if not isinstance(validation, ArrayRows):
+            return super().with_validation(workers, validation, columns)
+        both = zip(self._cut(workers), validation._cut(workers), strict=True)
+        return self._context.parallelize(list(both), workers).flatMap(_marked_rows_of)
+
     def records(self) -> RDD[tuple[Any, ...]]:
         """One portion of the arrays a slot, in order."""
         return self._portions(max(1, min(self._rows, self._context.defaultParallelism)))
@@ -99,9 +118,11 @@ class ArrayRows(RowSource):
         return self._arrays
 
     def _portions(self, count: int) -> RDD[Any]:
+        return self._context.parallelize(self._cut(count), count).flatMap(_rows_of)
+
+    def _cut(self, count: int) -> list[tuple[Array, ...]]:
         bounds = [self._rows * i // count for i in range(count + 1)]
-        portions = [tuple(array[bounds[i] : bounds[i + 1]] for array in self._arrays) for i in range(count)]
-        return self._context.parallelize(portions, count).flatMap(_rows_of)
+        return [tuple(array[bounds[i] : bounds[i + 1]] for array in self._arrays) for i in range(count)]
 
 
 class FrameRows(RowSource):
@@ -119,6 +140,19 @@ class FrameRows(RowSource):
     def training(self, workers: int) -> DataFrame:
         """The DataFrame itself, whose rows go to the workers as Arrow batches."""
         return self.dataframe
+
+    def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
+        """The rows of both DataFrames, dealt out anew to the workers."""
+        if not isinstance(validation, FrameRows):
+            return super().with_validation(workers, validation, columns)
+        conf = self.dataframe.sparkSession.conf
+        return with_validation(
+            self.dataframe,
+            validation.dataframe,
+            columns,
+            workers,
+            case_sensitive=str(conf.get("spark.sql.caseSensitive")).lower() == "true",
+        )
 
     def records(self) -> RDD[tuple[Any, ...]]:
         """The rows as records of arrays."""
@@ -175,6 +209,11 @@ def _chosen(places: Sequence[int], records: Iterable[tuple[Any, ...]]) -> Iterat
 
 def _rows_of(portion: Sequence[Array]) -> Iterator[tuple[Any, ...]]:
     return zip(*portion, strict=True)
+
+
+def _marked_rows_of(portions: tuple[Sequence[Array], Sequence[Array]]) -> Iterator[tuple[Any, ...]]:
+    """Rows to train on and rows to validate on, with a mark behind each."""
+    return ((*row, mark) for portion, mark in zip(portions, (False, True), strict=True) for row in _rows_of(portion))
 
 
 def _rows_to_records(metas: Sequence[TensorMeta], rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:

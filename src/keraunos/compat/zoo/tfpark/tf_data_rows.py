@@ -19,6 +19,8 @@ from keraunos.errors import JobError
 _READ_TOGETHER = 64
 _BATCHING = ("BatchDataset", "MapAndBatchDataset")
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+# The beginning of the names of tables that TensorFlow writes into the pipeline with their contents.
+_TRAVELS = "HashTableFromGraphDef/"
 _RESOURCES = ("VarHandleOp", "VariableV2", "Variable", "HashTable", "MutableHashTable", "LookupTable")
 
 
@@ -97,7 +99,9 @@ def _serialized(dataset: Any) -> bytes:
     graph = dataset._as_serialized_graph(external_state_policy=options.IGNORE)
     if tf.executing_eagerly():
         return bytes(graph.numpy())
-    with tf.compat.v1.Session(graph=graph.graph) as session:
+    with graph.graph.as_default(), tf.compat.v1.Session(graph=graph.graph) as session:
+        # Tables travel with what they hold now.
+        session.run(tf.compat.v1.tables_initializer())
         return bytes(session.run(graph))
 
 
@@ -130,10 +134,10 @@ def _check_nodes(graph: bytes, argument: str, *, batched: bool, by_file: bool) -
                 "(from_generator, py_function, numpy_function), which lives in the driver's process only. Make an RDD "
                 "of its elements and use TFDataset.from_rdd."
             )
-        if node.op.startswith(_RESOURCES):
+        if node.op.startswith(_RESOURCES) and not any(name.startswith(_TRAVELS) for name in (node.name, *node.input)):
             raise JobError(
-                f"`{argument}` must not depend on variables or tables, which live in the driver's process only. "
-                f"Received: {node.op} ({node.name!r}). Do that part in the graph that is trained."
+                f"`{argument}` must not depend on variables or mutable tables, which live in the driver's process "
+                f"only. Received: {node.op} ({node.name!r}). Do that part in the graph that is trained."
             )
         if not batched and any(name in node.op for name in _BATCHING):
             raise JobError(

@@ -91,12 +91,12 @@ class TFDataset:
         `features` and `labels` are `(type, shape)`, or a list or dict of such; records then have that nest.
         """
         if features is not None:
-            if not (names is None and shapes is None and types is None):
+            if not (shapes is None and types is None):
                 raise JobError(
-                    "`features` and `labels` must not be given with `names`, `shapes` and `types`, which describe "
-                    f"records that are plain lists. Received: names={names!r}, shapes={shapes!r}, types={types!r}."
+                    "`features` and `labels` must not be given with `shapes` and `types`, which describe records that "
+                    f"are plain lists. Received: shapes={shapes!r}, types={types!r}."
                 )
-            structure: Any = described(features, labels)
+            structure: Any = described(features, labels, names)
         else:
             if labels is not None:
                 raise JobError(f"`labels` must come with `features`. Received: labels={labels!r} alone.")
@@ -410,8 +410,22 @@ class TFDataset:
 
     def records_for(self, columns: Columns) -> Any:
         """An RDD of flat records in their order, with an entry for each of the columns."""
-        records = self.row_source.records()
+        return self._entries_of(self.row_source.records(), columns)
+
+    def training_rows(self, columns: Columns, workers: int) -> Any:
+        """What so many workers train on, with an entry for each of the columns.
+
+        Where the columns name one that marks rows to validate on, those are among them.
+        """
+        if columns.validation is None or self.validation_source is None:
+            rows = self.row_source.training(workers)
+        else:
+            rows = self.row_source.with_validation(workers, self.validation_source, columns)
+        return rows if self.row_source.columns() else self._entries_of(rows, columns)
+
+    def _entries_of(self, records: Any, columns: Columns) -> Any:
         entries = [slot.columns[0] for slot in self.slots]
+        entries += [] if columns.validation is None else [columns.validation]
         return records if entries == list(columns.names) else chosen(records, list(map(entries.index, columns.names)))
 
     def _pair(self, what: str) -> Any:

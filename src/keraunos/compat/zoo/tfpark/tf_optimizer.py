@@ -7,6 +7,7 @@ trained values are in `sess` when `optimize` returns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +17,9 @@ from keraunos.compat.zoo.bigdl.optim.summaries import TrainSummary, ValidationSu
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState, trigger_named
 from keraunos.compat.zoo.tfpark.checkpoints import read_checkpoint, save_checkpoint
 from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
+from keraunos.compat.zoo.tfpark.row_sources import VALIDATION
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
+from keraunos.compat.zoo.tfpark.tf_model import TFModel
 from keraunos.compat.zoo.tfpark.trained import Trained
 from keraunos.compat.zoo.tfpark.trained_graph import Measured, found_graph
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
@@ -230,6 +233,11 @@ class TFOptimizer:
         return self._graph.session
 
     @property
+    def tf_model(self) -> TFModel:
+        """What is trained; `tf_model.training_helper_layer.get_weights()` returns its weights."""
+        return TFModel(self._graph)
+
+    @property
     def dataset(self) -> TFDataset:
         """The records that are trained on."""
         return self._graph.dataset
@@ -299,7 +307,12 @@ class TFOptimizer:
         dataset = self._graph.dataset
         job = self._job(source, rule, plan)
         try:
-            result = launch.fit(job, dataset.row_source.training(job.workers), hooks=[hooks])
+            result = launch.fit(
+                job,
+                dataset.training_rows(job.columns, job.workers),
+                custom_objects=self._graph.custom_objects(),
+                hooks=[hooks],
+            )
         finally:
             # They can be read, and take more in another file.
             for summary in (self._train_summary, self._val_summary):
@@ -313,7 +326,7 @@ class TFOptimizer:
         dataset = self._graph.dataset
         return TrainingJob(
             model=source,
-            columns=self._graph.columns(),
+            columns=replace(self._graph.columns(), validation=VALIDATION if plan.scores else None),
             schedule=Schedule(
                 **plan.schedule(self._state),
                 batch_total=dataset.batch_size,
@@ -344,7 +357,7 @@ class TFOptimizer:
         return {"": self._method} if isinstance(self._method, OptimMethod) else dict(self._method)
 
     def _add_validation(self, plan: Plan, source: ModelSource) -> None:
-        """Bring the rows to validate on to the driver, where the session measures them."""
+        """Let workers measure the rows to validate on, or the driver what only it can."""
         graph = self._graph
         rows = graph.dataset.validation_source
         if graph.must_validate and rows is None:
@@ -359,11 +372,16 @@ class TFOptimizer:
                     "Give the dataset rows to validate on, and `val_outputs`, `val_labels` and `val_method`."
                 )
             return
+        plan.tag = graph.tag
+        measure = graph.driver_measure
+        if measure is None:
+            plan.scores = graph.scores
+            return
         arrays = rows.arrays(graph.dataset.metas)
 
         def validate(vector: Any) -> dict[str, float]:
             graph.take_vector(source, vector)
-            return graph.measure(arrays)
+            return measure(arrays)
 
         plan.validate = validate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from keraunos.batch import Array
@@ -53,5 +53,15 @@ class Trained(Protocol):
     def take_vector(self, source: ModelSource, vector: Vector) -> None:
         """Take the values of a vector, which lie as in `source`."""
 
-    def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
-        """What is measured on rows, one array a tensor of the dataset, with the present values."""
+    def custom_objects(self) -> dict[str, Any]:
+        """What workers need to measure it, beside what is in `source`."""
+
+    def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
+        """What was measured on the rows to validate on, by name, from a lap's logs."""
+
+    def tag(self, name: str) -> str:
+        """The tag of a score in a validation summary."""
+
+    @property
+    def driver_measure(self) -> Callable[[Sequence[Array]], dict[str, float]] | None:
+        """Measures the present values on rows, one array a tensor of the dataset; `None` where workers can do it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod, validation_method
 from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of, slots_in
+from keraunos.compat.zoo.tfpark.result_names import summary_tag, validation_results
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.errors import JobError, ModelError
@@ -18,6 +19,7 @@ from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.graph_analysis import closure, written_in
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.learners.graph_measures import LABEL, OUTPUT, as_custom_objects
 from keraunos.parameters import Layout, Vector
 
 
@@ -49,6 +51,20 @@ class Measured:
             _single(labels, "val_labels"),
             dict(scalars or {}),
         )
+
+    @property
+    def by_tag(self) -> dict[str, ValidationMethod]:
+        """The methods by the names of their results; a second one of a name has a number behind it."""
+        found: dict[str, ValidationMethod] = {}
+        for method in self.methods:
+            same = sum(each.tag == method.tag for each in found.values())
+            found[f"{method.tag}_{same}" if same else method.tag] = method
+        return found
+
+    @property
+    def observed(self) -> dict[str, Any]:
+        """The tensors that the methods compare."""
+        return {OUTPUT: self.output, LABEL: self.label} if self.methods else {}
 
     @property
     def tensors(self) -> list[Any]:
@@ -84,6 +100,7 @@ class TrainedGraph:
     updates: Sequence[Any] | None = None
     train_op: Any = None
     gradients: Mapping[Any, Any] | None = None
+    of_keras: bool = False
 
     @property
     def applies_itself(self) -> bool:
@@ -121,7 +138,26 @@ class TrainedGraph:
             train_op=self.train_op,
             variables=list(own) or None,
             gradients=list(own.values()) or None,
+            observed={} if self.driver_measure else self.measured.observed,
         )
+
+    def custom_objects(self) -> dict[str, Any]:
+        """The validation methods."""
+        return {} if self.driver_measure else as_custom_objects(self.measured.by_tag)
+
+    def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
+        """The validation methods' results, then the scalars'."""
+        found = validation_results(logs)
+        return {name: found[name] for name in (*self.measured.by_tag, *self.measured.scalars)}
+
+    def tag(self, name: str) -> str:
+        """BigDL's name for a metric of a Keras model; validation methods have theirs."""
+        return summary_tag(name) if self.of_keras else name
+
+    @property
+    def driver_measure(self) -> Callable[[Sequence[Array]], dict[str, float]] | None:
+        """Only where a validation method needs rows in the order of the records, which workers do not keep."""
+        return self._measure if any(method.in_order for method in self.measured.methods) else None
 
     def take(self, archive: bytes) -> None:
         """Put trained values into the session."""
@@ -148,12 +184,12 @@ class TrainedGraph:
         """How the values of `source` lie in a vector."""
         return GraphArchive.from_bytes(source.archive).layout
 
-    def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
+    def _measure(self, arrays: Sequence[Array]) -> dict[str, float]:
         """What is measured on rows, one array a tensor of the dataset, with the values that the session has now."""
         from keraunos.learners.graph_network import Port
 
         measured = self.measured
-        states: dict[str, list[Any]] = {method.name: [] for method in measured.methods}
+        states: dict[str, list[Any]] = {tag: [] for tag in measured.by_tag}
         sums = dict.fromkeys(measured.scalars, 0.0)
         counted = 0
         for batch, rows in self._batches(arrays):
@@ -162,12 +198,12 @@ class TrainedGraph:
             found = self.session.run(measured.tensors, feed)
             if measured.methods:
                 output, label = (each[:rows] for each in found[:2])
-                for method in measured.methods:
-                    states[method.name].append(method.state(output, label))
+                for tag, method in measured.by_tag.items():
+                    states[tag].append(method.state(output, label))
             for name, value in zip(sums, found[-len(sums) :] if sums else [], strict=True):
                 sums[name] += float(value) * rows
             counted += rows
-        results = {method.name: method.result(method.merge(states[method.name])) for method in measured.methods}
+        results = {tag: method.result(method.merge(states[tag])) for tag, method in measured.by_tag.items()}
         return results | {name: total / counted if counted else float("nan") for name, total in sums.items()}
 
     def _batches(self, arrays: Sequence[Array]) -> Iterator[tuple[dict[str, Array], int]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keraunos.batch import Array
+from keraunos.compat.zoo.tfpark.result_names import summary_tag, validation_results
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.trained_graph import check_trainable
@@ -86,21 +86,22 @@ class TrainedKeras:
 
         write_vector(self.model, vector)
 
-    def measure(self, arrays: Sequence[Array]) -> dict[str, float]:
+    def custom_objects(self) -> dict[str, Any]:
+        """None: code of the user's travels with the model."""
+        return {}
+
+    def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The loss and the model's metrics."""
-        columns = self.columns()
-        given = dict(zip(self.dataset.row_source.columns() or self.dataset.input_names, arrays, strict=True))
-        inputs, targets = (
-            {slot.name: given[slot.columns[0]] for slot in each} for each in (columns.features, columns.labels)
-        )
-        found: Mapping[str, Any] = self.model.evaluate(
-            _alone(inputs),
-            _alone(targets),
-            batch_size=self.dataset.rows_predicted_together,
-            verbose=0,
-            return_dict=True,
-        )
-        return {name: float(value) for name, value in found.items()}
+        return validation_results(logs)
+
+    def tag(self, name: str) -> str:
+        """BigDL's name for a metric."""
+        return summary_tag(name)
+
+    @property
+    def driver_measure(self) -> None:
+        """Workers measure."""
+        return
 
 
 def source_of(model: Any) -> ModelSource:
@@ -137,7 +138,3 @@ def _renamed(dataset: TFDataset, structure: Any, names: Sequence[str], what: str
     if isinstance(structure, Mapping) and set(structure) == set(names):
         return tuple(replace(slots[structure[name].name], name=name) for name in names)
     return tuple(replace(slots[meta.name], name=name) for meta, name in zip(metas, names, strict=True))
-
-
-def _alone(arrays: Mapping[str | None, Array]) -> Any:
-    return arrays[None] if None in arrays else dict(arrays)

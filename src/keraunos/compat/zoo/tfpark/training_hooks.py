@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,11 +35,24 @@ class Saves(Protocol):
 
 @dataclass
 class Plan:
-    """When to do what, and what to do then."""
+    """When to do what, and what to do then.
+
+    Attributes:
+        end: when the training ends.
+        checkpoint: when to validate and to save.
+        validate: measures parameters on the driver, and returns results by name.
+        scores: returns the results by name where workers validate, from what they measured: a lap's logs.
+        tag: the tag of a result in the validation summary.
+        save: writes a checkpoint.
+        train_summary: what is noted of steps.
+        val_summary: what is noted of validations.
+    """
 
     end: Trigger = field(default_factory=lambda: MaxEpoch(1))
     checkpoint: Trigger = field(default_factory=EveryEpoch)
     validate: Callable[[Vector], dict[str, float]] | None = None
+    scores: Callable[[Mapping[str, float]], dict[str, float]] | None = None
+    tag: Callable[[str], str] = str
     save: Saves | None = None
     train_summary: TrainSummary | None = None
     val_summary: ValidationSummary | None = None
@@ -57,7 +70,15 @@ class Plan:
             "lap": math.gcd(*laps, before.neval - 1) if laps else None,
             "steps": None if steps is None else max(1, steps - before.neval + 1),
             "epochs": _ENDLESS if epochs is None else max(1, epochs - before.epoch + 1),
+            "validation_lap": self._validation_lap(before),
         }
+
+    def _validation_lap(self, before: TrainingState) -> int | None:
+        """After how many steps workers validate, so that they have wherever the trigger fires; `None` for every lap."""
+        needs = self.checkpoint.needs()
+        if needs.steps is not None or needs.epochs is not None:
+            return None
+        return 0 if needs.lap is None else math.gcd(needs.lap, before.neval - 1)
 
 
 class TrainingHooks(Hooks):
@@ -105,10 +126,13 @@ class TrainingHooks(Hooks):
         self.state = states[-1]
         self._note_steps(states)
         vector: Vector | None = None
-        if self._due(self._plan.checkpoint, states) and (self._plan.validate or self._plan.save):
-            vector = lap.parameters()
-            self._validate(vector)
-            self._save(vector)
+        if self._due(self._plan.checkpoint, states):
+            if self._plan.scores is not None:
+                self._note_scores(self._plan.scores(lap.logs))
+            if self._plan.validate or self._plan.save:
+                vector = lap.parameters()
+                self._validate(vector)
+                self._save(vector)
         self._note_parameters(states, lap, vector)
         if lap.ends_epoch and self._follower is not None:
             self._follower.end_epoch(loss=self.state.loss, score=self.state.score)
@@ -142,15 +166,17 @@ class TrainingHooks(Hooks):
         return any(trigger.fires(state) for state in states)
 
     def _validate(self, vector: Vector) -> None:
-        if self._plan.validate is None:
-            return
-        self.scores = self._plan.validate(vector)
+        if self._plan.validate is not None:
+            self._note_scores(self._plan.validate(vector))
+
+    def _note_scores(self, scores: dict[str, float]) -> None:
+        self.scores = scores
         score = next(iter(self.scores.values()), None)
         state = self.state
         self.state = TrainingState(state.epoch, state.neval, state.loss, score, state.epoch_finished)
         if self._plan.val_summary is not None:
             for name, value in self.scores.items():
-                self._plan.val_summary.add_scalar(name, value, state.neval - 1)
+                self._plan.val_summary.add_scalar(self._plan.tag(name), value, state.neval - 1)
             self._plan.val_summary.flush()
 
     def _save(self, vector: Vector) -> None:

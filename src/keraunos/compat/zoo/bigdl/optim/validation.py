@@ -32,10 +32,18 @@ class ValidationMethod(ABC):
     def __init__(self, bigdl_type: str = "float") -> None:
         float_type(bigdl_type)
 
+    # Whether rows must come in the order of the records, and in one piece.
+    in_order = False
+
     @property
     def name(self) -> str:
-        """What its results go by in a summary."""
+        """What a program calls it."""
         return type(self).__name__
+
+    @property
+    def tag(self) -> str:
+        """What its results go by in summaries and dicts: BigDL's word for it, which may be another one."""
+        return self.name
 
     @abstractmethod
     def state(self, output: Array, label: Array) -> State:
@@ -67,6 +75,11 @@ class Top1Accuracy(ValidationMethod):
 class Accuracy(Top1Accuracy):
     """The same under Analytics Zoo's name."""
 
+    @property
+    def tag(self) -> str:
+        """That of BigDL's accuracy."""
+        return "Top1Accuracy"
+
     def __init__(self, zero_based_label: bool = True, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
         if not zero_based_label:
@@ -86,6 +99,11 @@ class Top5Accuracy(ValidationMethod):
 
 class TreeNNAccuracy(Top1Accuracy):
     """The accuracy at the root, the first node, of outputs that have a row of nodes each."""
+
+    @property
+    def tag(self) -> str:
+        """BigDL's name, which has parentheses."""
+        return "TreeNNAccuracy()"
 
     def state(self, output: Array, label: Array) -> State:
         """What a batch adds: right answers, and rows."""
@@ -129,6 +147,11 @@ class AUC(ValidationMethod):
         super().__init__(bigdl_type)
         self.threshold_num = whole("threshold_num", threshold_num, least=2)
 
+    @property
+    def tag(self) -> str:
+        """BigDL's name for the area."""
+        return "AucScore"
+
     def state(self, output: Array, label: Array) -> State:
         """What a batch adds: how many rows of each class lie between two thresholds."""
         scores, truth = np.asarray(output, dtype=np.float64).reshape(-1), np.asarray(label).reshape(-1)
@@ -170,6 +193,9 @@ class _Ranking(ValidationMethod):
         self.k = whole("k", k)
         self.neg_num = whole("neg_num", neg_num)
 
+    # A question's rows lie behind each other.
+    in_order = True
+
     @abstractmethod
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """What ranks, counted from 1, are worth."""
@@ -193,6 +219,11 @@ class _Ranking(ValidationMethod):
 
 class HitRatio(_Ranking):
     """The share of questions whose right item is among the `k` best."""
+
+    @property
+    def tag(self) -> str:
+        """BigDL's name, with the number that is looked at; BigDL says 10 whatever it is."""
+        return f"HitRate@{self.k}"
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """1 for a hit."""

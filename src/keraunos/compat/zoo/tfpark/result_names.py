@@ -1,0 +1,33 @@
+"""What the results of metrics are called on Spark: Analytics Zoo's names for them. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keraunos.telemetry.charts import VALIDATION
+
+# Keras's names of metrics, each with the name of the validation method that Analytics Zoo measures it by.
+_METHODS = {
+    "acc": "Top1Accuracy",
+    "accuracy": "Top1Accuracy",
+    "top5acc": "Top5Accuracy",
+    "top5accuracy": "Top5Accuracy",
+    "mae": "MAE",
+    "auc": "AucScore",
+}
+
+
+def result_name(metric: str) -> str:
+    """The name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
+    method = _METHODS.get(metric.lower())
+    return metric if method is None else f"{metric} {method}"
+
+
+def summary_tag(metric: str) -> str:
+    """The tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
+    return "Loss" if metric == "loss" else _METHODS.get(metric.lower(), metric)
+
+
+def validation_results(logs: Mapping[str, float]) -> dict[str, float]:
+    """What workers measured on rows to validate on, among the logs of a lap."""
+    return {name.removeprefix(VALIDATION): value for name, value in logs.items() if name.startswith(VALIDATION)}
