@@ -254,7 +254,6 @@ else:
             (lambda s: TFNet.from_session(s.session, ["nothing:0"], [s.y]), "'nothing:0', which it does not have"),
             (lambda s: TFNet.from_session(s.session, [s.x], []), "`outputs` must name at least one tensor"),
             (lambda s: TFNet("/nowhere/at/all"), "`folder` must hold 'frozen_inference_graph.pb'"),
-            (lambda s: TFNet("hdfs://host/net"), "a path of the driver's file system"),
         ],
     )
     def test_what_is_no_net_is_refused(make, message):
