@@ -69,6 +69,10 @@ class GivenPath(ABC):
         return None
 
     @abstractmethod
+    def parent(self) -> Self:
+        """The folder that this lies in."""
+
+    @abstractmethod
     def child(self, name: str) -> Self:
         """A file or folder in this folder."""
 
@@ -122,6 +126,10 @@ class LocalPath(GivenPath):
         """The path."""
         return self._path
 
+    def parent(self) -> LocalPath:
+        """The folder that this lies in."""
+        return LocalPath(str(self._path.parent), self._path.parent)
+
     def child(self, name: str) -> LocalPath:
         """A file or folder in this folder."""
         return LocalPath(f"{self.text.rstrip('/')}/{name}", self._path / name)
@@ -169,6 +177,11 @@ class HadoopPath(GivenPath):
     def __init__(self, text: str, folder: HadoopFolder) -> None:
         super().__init__(text)
         self._folder = folder
+
+    def parent(self) -> HadoopPath:
+        """The folder that this lies in."""
+        folder = self._folder.parent()
+        return HadoopPath(folder.uri, folder)
 
     def child(self, name: str) -> HadoopPath:
         """A file or folder in this folder."""
