@@ -90,6 +90,15 @@ def spark():
 
 
 @pytest.fixture
+def mounted(spark, tmp_path):
+    """The address of `tmp_path` on a file system that only Hadoop reads."""
+    name = f"mounted-{tmp_path.name}"
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set(f"fs.viewfs.mounttable.{name}.link./data", tmp_path.as_uri())
+    return f"viewfs://{name}/data"
+
+
+@pytest.fixture
 def jobs_run(spark):
     """A function that gives the ids of the Spark jobs this test has run so far."""
     context = spark.sparkContext

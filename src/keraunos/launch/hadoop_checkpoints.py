@@ -6,13 +6,12 @@ another machine finds them only on a file system that both have.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,23 +19,8 @@ from pyspark.sql import SparkSession
 from keraunos import scratch
 from keraunos.checkpoints.folder import Folder, LocalFolder, Owned, Status, write_file
 from keraunos.errors import JobError
+from keraunos.launch.hadoop_errors import as_os_errors, said
 from keraunos.launch.hadoop_files import HadoopFolder
-
-_JVM_GONE = "Spark's JVM does not answer"
-
-# What a Java exception is called, or says, and what the same trouble is on a local disk. The first that fits.
-_ERRORS = (
-    ("FileNotFound", errno.ENOENT),
-    ("AccessControl", errno.EACCES),
-    ("AccessDenied", errno.EACCES),
-    ("Permission denied", errno.EACCES),
-    ("QuotaExceeded", errno.EDQUOT),
-    ("No space left", errno.ENOSPC),
-    (_JVM_GONE, errno.ENOTCONN),
-    ("Connect", errno.ENOTCONN),
-    ("UnknownHost", errno.ENOTCONN),
-    ("SafeMode", errno.EROFS),
-)
 
 
 def folder_of(spark: SparkSession | SparkContext, path: str) -> Folder:
@@ -48,7 +32,7 @@ def folder_of(spark: SparkSession | SparkContext, path: str) -> Folder:
     except (Py4JError, PySparkException) as error:
         raise JobError(
             "`checkpointDir` must be a path that Hadoop knows, such as '/checkpoints', 'hdfs://host/checkpoints' or "
-            f"'s3a://bucket/checkpoints'. Received: {path!r} ({_said(error)}). Give Spark the file system's jars, or "
+            f"'s3a://bucket/checkpoints'. Received: {path!r} ({said(error)}). Give Spark the file system's jars, or "
             "choose another path."
         ) from error
     return HadoopCheckpoints(spark, path) if local is None else LocalFolder(local)
@@ -65,7 +49,7 @@ class HadoopCheckpoints:
     """
 
     def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
-        with _as_os_errors(path):
+        with as_os_errors(path):
             self._folder = HadoopFolder(spark, path)
             self._path = self._folder.uri
 
@@ -76,24 +60,24 @@ class HadoopCheckpoints:
 
     def make(self, name: str = "") -> None:
         """Make a sub-folder, or the folder itself."""
-        with _as_os_errors(self._path, name):
+        with as_os_errors(self._path, name):
             self._folder.make(name)
 
     def write(self, name: str, buffers: Iterable[memoryview | bytes]) -> None:
         """Write a new file."""
         with _local_file() as local:
             write_file(local, buffers)
-            with _as_os_errors(self._path, name):
+            with as_os_errors(self._path, name):
                 self._folder.copy_in(local, name)
 
     def write_private(self, name: str, content: bytes) -> None:
         """Write a new file that only its owner may read and write, where the file system knows owners."""
-        with _as_os_errors(self._path, name):
+        with as_os_errors(self._path, name):
             self._folder.write_private(name, content)
 
     def read_owned(self, name: str) -> Owned:
         """A file, and whose it is, as Hadoop tells."""
-        with _as_os_errors(self._path, name):
+        with as_os_errors(self._path, name):
             file, folder = Status(*self._folder.status(name)), Status(*self._folder.status())
             return Owned(self._folder.read(name), file, folder, self._folder.user)
 
@@ -101,7 +85,7 @@ class HadoopCheckpoints:
     def open(self, name: str) -> Iterator[BinaryIO]:
         """A file to read, as a local copy."""
         with _local_file() as local:
-            with _as_os_errors(self._path, name):
+            with as_os_errors(self._path, name):
                 self._folder.copy_out(name, local)
             with local.open("rb") as file:
                 yield file
@@ -109,19 +93,19 @@ class HadoopCheckpoints:
     def names(self) -> list[str]:
         """What lies directly in the folder."""
         try:
-            with _as_os_errors(self._path):
+            with as_os_errors(self._path):
                 return self._folder.names()
         except FileNotFoundError:
             return []
 
     def rename(self, name: str, new: str) -> None:
         """Give a file or sub-folder its new name."""
-        with _as_os_errors(self._path, name):
+        with as_os_errors(self._path, name):
             self._folder.rename(name, new)
 
     def delete(self, name: str) -> None:
         """Delete a file, or a sub-folder with all that is in it."""
-        with _as_os_errors(self._path, name):
+        with as_os_errors(self._path, name):
             self._folder.delete(name)
 
 
@@ -130,25 +114,3 @@ def _local_file() -> Iterator[Path]:
     """The path of a file that does not exist yet, and does not any more afterwards."""
     with scratch.folder("checkpoint") as folder:
         yield Path(folder, "file")
-
-
-@contextmanager
-def _as_os_errors(path: str, name: str = "") -> Iterator[None]:
-    """Raise what Java raised as Python would."""
-    try:
-        yield
-    except (Py4JError, PySparkException) as error:
-        said = _said(error)
-        number = next((number for part, number in _ERRORS if part in said), errno.EIO)
-        raise OSError(number, said, f"{path}/{name}" if name else path) from error
-
-
-def _said(error: Exception) -> str:
-    """What a Java exception says, in one line, without Java's stack."""
-    if isinstance(error, Py4JNetworkError):
-        return _JVM_GONE
-    try:
-        text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    except Py4JNetworkError:  # it ended in between
-        return _JVM_GONE
-    return text.strip().partition("\n")[0] or type(error).__name__

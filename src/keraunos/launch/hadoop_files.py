@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from keraunos.errors import JobError
+
+logger = logging.getLogger(__name__)
 
 _CHUNK = 4 << 20
 
@@ -51,6 +55,14 @@ class HadoopFolder:
         address = self._path.toUri()
         return str(address.getPath()) if address.getScheme() == "file" else None
 
+    def child(self, name: str) -> HadoopFolder:
+        """A folder in this one, or a file."""
+        return HadoopFolder(self._driver, str(self._file(name).toString()))
+
+    def is_folder(self) -> bool:
+        """Whether there is a folder at the path."""
+        return self.exists() and bool(self._system.getFileStatus(self._path).isDirectory())
+
     def exists(self) -> bool:
         """Whether there is something at the path."""
         return bool(self._system.exists(self._path))
@@ -92,12 +104,31 @@ class HadoopFolder:
         )
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file, or another content for it; readers see all of it or none."""
-        self._system.delete(self._file(f"_{name}.new"), False)  # noqa: FBT003 - Hadoop's own signature: recursive
-        self.write(f"_{name}.new", content)
-        self._system.delete(self._file(name), False)  # noqa: FBT003 - Hadoop's own signature: recursive
-        if not self._system.rename(self._file(f"_{name}.new"), self._file(name)):
-            raise OSError(f"{name!r} could not be put in its place in {self._path.toString()!r}.")
+        """Write a file, or another content for it; what goes wrong leaves it as it was."""
+        fresh = _beside(name, "new")
+        try:
+            self.delete(fresh)
+            self.write(fresh, content)
+            self._put_in_place(name)
+        except BaseException:
+            self._discard(fresh)
+            raise
+
+    def replace_by(self, files: Mapping[str, os.PathLike[str]]) -> None:
+        """Copy files of this machine here, in place of files of the same names; the JVM does it.
+
+        All of them are here before the first takes its place: what goes wrong before that leaves everything as it was.
+        """
+        try:
+            for name, local in files.items():
+                self.delete(_beside(name, "new"))
+                self.copy_in(local, _beside(name, "new"))
+            for name in files:
+                self._put_in_place(name)
+        except BaseException:
+            for name in files:
+                self._discard(_beside(name, "new"))
+            raise
 
     def read(self, name: str) -> bytes:
         """The whole content of a file."""
@@ -167,6 +198,30 @@ class HadoopFolder:
         if not self._system.delete(file, True) and self._system.exists(file):  # noqa: FBT003 - Hadoop's: recursive
             raise OSError(f"{name!r} could not be deleted in {self.uri!r}.")
 
+    def _put_in_place(self, name: str) -> None:
+        """Give a file that was written beside another its name; that other one is deleted."""
+        old = _beside(name, "old")
+        replaces = self.has(name)
+        if replaces and self._system.getFileStatus(self._file(name)).isDirectory():
+            raise IsADirectoryError(f"{name!r} is a folder in {self.uri!r}.")
+        if replaces:
+            self.delete(old)
+            self.rename(name, old)
+        try:
+            self.rename(_beside(name, "new"), name)
+        except BaseException:
+            if replaces:
+                self.rename(old, name)
+            raise
+        if replaces:
+            self._discard(old)
+
+    def _discard(self, name: str) -> None:
+        try:
+            self.delete(name)
+        except Exception as error:  # noqa: BLE001 - whatever Hadoop raises; the write has succeeded, or says why not
+            logger.warning("%s could not be deleted in %s: %s", name, self.uri, str(error).splitlines()[0])
+
     def _file(self, name: str) -> Any:
         if not name:
             return self._path
@@ -183,6 +238,12 @@ def _hadoop_configuration(driver: Any) -> Any:
     """A session's own settings are on top of those of its context."""
     session = getattr(driver, "_jsparkSession", None)
     return driver._jsc.hadoopConfiguration() if session is None else session.sessionState().newHadoopConf()
+
+
+def _beside(name: str, kind: str) -> str:
+    """The name that a file has before or after it has its own. Hadoop's readers pass over names that begin so."""
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}_{last}.{kind}"
 
 
 def _address(local: os.PathLike[str]) -> str:

@@ -134,7 +134,7 @@ class ReadEvent:
 
 def read_events(folder: str | Path) -> Iterator[ReadEvent]:
     """The events of a folder's files, those of the oldest file first; an end that is still being written is left."""
-    for path in sorted(Path(folder).glob("*tfevents*")):
+    for path in sorted(Path(folder).glob("[!._]*tfevents*")):
         with path.open("rb") as file:
             for data in _records(file):
                 yield ReadEvent(data)

@@ -335,12 +335,14 @@ def test_a_compiled_model_is_saved_with_its_weights(spark, tmp_path, name, digit
     assert loaded.get_optimizer_config()["config"]["learning_rate"] == 0.125
 
 
-def test_a_fitted_transformer_is_the_same_from_a_file(by_document, digits, tmp_path):
+def test_a_fitted_transformer_is_the_same_from_a_file(by_document, digits, tmp_path, mounted):
     path = str(tmp_path / "fitted.h5")
     by_document.save(path)
     by_document.save(path)
     by_document.save(f"file://{path}", overwrite=True)
-    loaded = load_ml_transformer(f"file://{path}")
+    by_document.save(f"{mounted}/elsewhere/fitted.h5")
+    assert load_ml_transformer(f"{mounted}/elsewhere/fitted.h5").weights[0].shape == by_document.weights[0].shape
+    loaded = load_ml_transformer(f"file:{path}")
     assert dict(loaded.history[0]) == dict(by_document.history[0])
     assert loaded.get_keras_model_config() == by_document.get_keras_model_config()
     np.testing.assert_array_equal(outputs_of(loaded, digits)[0], outputs_of(by_document, digits)[0])

@@ -47,15 +47,17 @@ def test_a_saved_model_is_loaded_with_its_settings(tmp_path, suffix, kind, netwo
 
 @pytest.mark.spark
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
-def test_a_model_goes_through_hadoop(spark, tmp_path, suffix):
-    path = f"{tmp_path.as_uri()}/models/model{suffix}"
+@pytest.mark.parametrize("way", ["file", "viewfs"])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_model_goes_through_hadoop(mounted, tmp_path, suffix, way, told):
+    path = f"{mounted if way == 'viewfs' else tmp_path.as_uri()}/models/model{suffix}"
     model = SparkModel(models.classifier())
-    model.save(path, to_hadoop=True)
-    assert (tmp_path / "models").is_dir()
+    model.save(path, to_hadoop=told)
+    assert (tmp_path / "models" / f"model{suffix}").is_file()
     with pytest.raises(JobError, match="overwrite=True"):
-        model.save(path, to_hadoop=True)
-    model.save(path, overwrite=True, to_hadoop=True)
-    again = load_spark_model(path, from_hadoop=True)
+        model.save(path, to_hadoop=told)
+    model.save(path, overwrite=True, to_hadoop=told)
+    again = load_spark_model(path, from_hadoop=told)
     for ours, theirs in zip(again.master_network.get_weights(), model.master_network.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -40,15 +40,14 @@ def test_a_folder_of_a_pass_gives_shapes_and_types_back(tmp_path):
 
 
 @pytest.mark.spark
-def test_a_folder_on_hadoops_file_systems(spark, tmp_path):
-    folder = f"file:{tmp_path}/pass-00000"
-    files.save_parameters(folder, PARAMETERS, spark=spark)
-    files.save_parameters(folder, PARAMETERS, spark=spark)
-    loaded = files.load_parameters(folder, PARAMETERS, spark=spark)
-    np.testing.assert_array_equal(loaded["_fc.w0"], PARAMETERS["_fc.w0"])
-    np.testing.assert_array_equal(
-        files.load_parameters(f"file://{tmp_path}/pass-00000", PARAMETERS)["_fc.w0"], PARAMETERS["_fc.w0"]
-    )
+def test_a_folder_on_hadoops_file_systems(spark, mounted, tmp_path):
+    for folder in (f"file:{tmp_path}/pass-00000", f"file://{tmp_path}/pass-00001", f"{mounted}/pass-00002"):
+        for session in (spark, None):
+            files.save_parameters(folder, PARAMETERS, spark=session)
+            files.save_parameters(folder, PARAMETERS, spark=session)
+            loaded = files.load_parameters(folder, PARAMETERS, spark=session)
+            np.testing.assert_array_equal(loaded["_fc.w0"], PARAMETERS["_fc.w0"])
+            assert (tmp_path / folder.rpartition("/")[2] / "_fc.w0").is_file()
 
 
 WHOLE = files.to_bytes(np.ones(3))
@@ -80,8 +79,3 @@ def test_a_missing_parameter_is_named(tmp_path):
 def test_a_name_leaves_no_folder():
     with pytest.raises(ModelError, match="'../w'"):
         files.save_parameters("anywhere", {"../w": np.ones(1)})
-
-
-def test_other_file_systems_need_spark():
-    with pytest.raises(ModelError, match=r"'hdfs'.*spark="):
-        files.load_parameters("hdfs://host/pass-00000", PARAMETERS)

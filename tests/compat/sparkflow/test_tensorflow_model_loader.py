@@ -54,6 +54,27 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def mounted_folder(spark, folder):
+    """The same folder on a file system that only Hadoop reads."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.viewfs.mounttable.sparkflow.link./data", folder.parent.as_uri())
+    return f"viewfs://sparkflow/data/{folder.name}"
+
+
+def test_models_lie_under_any_hadoop_path(frame, assembler, folder, mounted_folder):
+    features = assembler.transform(frame)
+    for root in (mounted_folder, folder.as_uri(), f"file:{folder}"):
+        first = load_tensorflow_model(f"{root}/model-1", "features", "x:0", "out:0")
+        assert predicted(first, features) == pytest.approx([15.5, 37.5])
+        saved = load_tensorflow_model(f"{root}/saved", "features", "features", "scores")
+        assert predicted(saved, features) == pytest.approx([31, 75])
+        with pytest.raises(JobError, match=r"there is no .*model-3\.meta'\. Checkpoints there: 'model-1', 'model-2'\."):
+            load_tensorflow_model(f"{root}/model-3", "features", "x:0", "out:0")
+    with pytest.raises(JobError, match="`path` must be a path .*'nowhere://host/model'"):
+        load_tensorflow_model("nowhere://host/model", "features", "x:0", "out:0")
+
+
 def predicted(model, frame):
     return [row.predicted for row in model.transform(frame).collect()]
 

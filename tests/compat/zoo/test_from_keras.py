@@ -125,6 +125,21 @@ def test_an_optim_method_takes_the_place_of_keras_3s_optimizer(spark):
         TFOptimizer.from_keras(model, data, metrics={"a": 1})
 
 
+def check_files(model, root, name, weights):
+    """A model and its weights go through files there, which are replaced only with `overwrite`."""
+    expected = model.get_weights()
+    model.save_model(f"{root}/{name}")
+    again = KerasModel.load_model(f"{root}/{name}")
+    np.testing.assert_array_equal(again.get_weights()[0], expected[0])
+    with pytest.raises(JobError, match="overwrite=True"):
+        model.save_model(f"{root}/{name}", overwrite=False)
+    model.save_weights(f"{root}/{weights}")
+    again.set_weights([np.zeros_like(each) for each in expected])
+    again.load_weights(f"{root}/{weights}")
+    np.testing.assert_array_equal(again.get_weights()[0], expected[0])
+    return again
+
+
 @pytest.mark.filterwarnings("ignore:`Model.state_updates` will be removed:UserWarning")
 def test_a_keras_2_model_with_a_tensorflow_optimizer(graph, tmp_path):
     model = keras2(tf.compat.v1.train.AdamOptimizer(0.05))
@@ -139,8 +154,16 @@ def test_a_keras_2_model_with_a_tensorflow_optimizer(graph, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:`Model.state_updates` will be removed:UserWarning")
-def test_a_keras_2_model_on_spark(graph):
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file:UserWarning")
+def test_a_keras_2_model_on_spark(graph, mounted, tmp_path):
     model = KerasModel(keras2(tf_keras.optimizers.legacy.Adam(0.05)))
+    again = check_files(model, mounted, "model.h5", "weights.h5")
+    # Without a suffix weights are a checkpoint of TensorFlow's, several files.
+    model.save_weights(f"{mounted}/weights")
+    assert (tmp_path / "weights.index").exists()
+    again.set_weights([np.zeros_like(each) for each in again.get_weights()])
+    again.load_weights(f"{mounted}/weights")
+    np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
     model.fit(X, CLASSES, batch_size=12, epochs=2, distributed=True)
     here, there = model.evaluate(X, CLASSES), model.evaluate(X, CLASSES, batch_per_thread=7, distributed=True)
     # On Spark a metric goes by Analytics Zoo's name, which has that of BigDL's method in it.
@@ -148,7 +171,7 @@ def test_a_keras_2_model_on_spark(graph):
     np.testing.assert_allclose(model.predict(X, distributed=True), model.predict(X), rtol=1e-4, atol=1e-6)
 
 
-def test_a_keras_3_model_on_spark(spark, tmp_path):
+def test_a_keras_3_model_on_spark(spark, tmp_path, mounted):
     model = KerasModel(keras3())
     history = model.fit(halves(), epochs=2)
     assert len(history["loss"]) == 2
@@ -161,6 +184,7 @@ def test_a_keras_3_model_on_spark(spark, tmp_path):
     model.save_model(str(tmp_path / "model.keras"))
     again = KerasModel.load_model(str(tmp_path / "model.keras"))
     np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
+    check_files(model, mounted, "model.keras", "all.weights.h5")
     with pytest.raises(JobError, match="`validation_data` must be left out"):
         model.fit(halves(), validation_data=(X, CLASSES))
     unbatched = halves(batch_size=-1, val_tensors=None)

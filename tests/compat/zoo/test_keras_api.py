@@ -103,6 +103,22 @@ else:
         with pytest.raises(JobError, match="`set_tensorboard` must be called"):
             classifier().get_train_summary("Loss")
 
+    @pytest.mark.spark
+    def test_files_of_a_model_lie_under_any_hadoop_path(mounted, tmp_path):
+        model = classifier()
+        model.compile(Adam(0.05), "sparse_categorical_crossentropy")
+        model.set_tensorboard(f"{mounted}/logs", "zoo")
+        model.set_checkpoint(f"{mounted}/checkpoints")
+        model.fit(X[:40], Y[:40], batch_size=20, nb_epoch=2, distributed=False)
+        assert model.get_train_summary("Loss")[:, 0].tolist() == [2, 4]
+        assert (tmp_path / "logs" / "zoo" / "train").is_dir()
+        model.save(f"{mounted}/model.keras")
+        with pytest.raises(JobError, match="`over_write` must be True"):
+            model.save(f"{mounted}/model.keras")
+        for path in (f"{mounted}/model.keras", f"{mounted}/checkpoints/model.keras", f"file:{tmp_path}/model.keras"):
+            for again, expected in zip(KerasNet.load(path).get_weights(), model.get_weights(), strict=True):
+                np.testing.assert_array_equal(again, expected)
+
     def test_a_model_learns_in_a_process_of_this_machine(tmp_path):
         model = classifier()
         model.compile(Adam(0.05), "sparse_categorical_crossentropy", ["accuracy"])

@@ -28,6 +28,7 @@ from keraunos.compat.zoo.bigdl.optim.optimizer import (
 )
 from keraunos.compat.zoo.tfpark import TFDataset, TFOptimizer, ZooOptimizer
 from keraunos.errors import JobError, ModelError
+from keraunos.telemetry.tensorboard import read_scalars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -375,11 +376,20 @@ def test_a_dataset_that_is_not_for_training_is_refused(spark, graph, options, me
         TFOptimizer(loss, SGD())
 
 
-def test_a_checkpoint_says_where_training_stood(spark, graph, tmp_path):
+@pytest.mark.parametrize("local", [True, False])
+def test_a_checkpoint_says_where_training_stood(spark, graph, tmp_path, mounted, local):
     loss, _, _ = linear(dataset(spark, val=False))
-    optimizer = TFOptimizer.from_loss(loss, SGD(0.1), model_dir=tmp_path.as_uri())
+    root = tmp_path.as_uri() if local else mounted
+    optimizer = TFOptimizer.from_loss(loss, SGD(0.1), model_dir=root)
+    optimizer.set_train_summary(TrainSummary(root, "app"))
     optimizer.optimize(MaxIteration(9), SeveralIteration(4))
     optimizer.optimize(MaxIteration(12), SeveralIteration(4))
+    assert read_scalars(tmp_path / "app" / "train", "Loss")[:, 0].tolist() == list(range(1, 13))
+    after = trained(optimizer)[0]
+    optimizer.load_checkpoint(root, 4)
+    assert not np.array_equal(trained(optimizer)[0], after)
+    optimizer.load_checkpoint(root, 12)
+    np.testing.assert_array_equal(trained(optimizer)[0], after)
     where = json.loads((tmp_path / "optimMethod-TFParkTraining.8").read_text())
     assert (where["steps"], where["epochs"]) == (8, 2)
     # An epoch has three steps; the trigger counts on, over epochs and over calls.

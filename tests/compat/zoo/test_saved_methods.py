@@ -31,6 +31,19 @@ def test_a_saved_schedule_comes_back_whole(tmp_path):
         bigdl.OptimMethod.load(str(tmp_path / "other"))
 
 
+@pytest.mark.spark
+def test_a_method_is_saved_under_any_hadoop_path(mounted, tmp_path):
+    for root in (mounted, tmp_path.as_uri(), f"file:{tmp_path}"):
+        method = bigdl.Adam(0.25)
+        method.save(f"{root}/new/adam", True)
+        assert bigdl.OptimMethod.load(f"{root}/new/adam").options() == method.options()
+        with pytest.raises(JobError, match="overWrite"):
+            method.save(f"{root}/new/adam")
+    assert (tmp_path / "new" / "adam").exists()
+    with pytest.raises(JobError, match="that an optim method's `save` wrote.*adamax"):
+        bigdl.OptimMethod.load(f"{mounted}/adamax")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -17,6 +17,7 @@ from keraunos.compat.zoo.bigdl.nn.criterion import (
 )
 from keraunos.compat.zoo.bigdl.optim import optimizer as bigdl
 from keraunos.errors import DataError, JobError
+from keraunos.telemetry.tensorboard import read_scalars
 
 
 def test_a_training_is_read_back_as_steps_values_and_times(tmp_path):
@@ -49,8 +50,28 @@ def test_what_is_noted_when_can_be_set(tmp_path):
     assert summary.triggers["Parameters"].interval == 20
     with pytest.raises(JobError, match="`name` must be one of 'LearningRate'.*Received: 'Lss'. Did you mean 'Loss'?"):
         summary.set_summary_trigger("Lss", bigdl.EveryEpoch())
-    with pytest.raises(JobError, match="`log_dir` must be a folder of the driver's file system"):
-        bigdl.TrainSummary("hdfs://host/logs", "lenet")
+
+
+@pytest.mark.spark
+def test_a_summary_is_noted_on_another_file_system(mounted, tmp_path):
+    first, second = bigdl.TrainSummary(f"{mounted}/logs", "lenet"), bigdl.TrainSummary(mounted, "lenet")
+    folder = tmp_path / "logs" / "lenet" / "train"
+    first.add_scalar("Loss", 0.5, 1)
+    first.flush()
+    assert len(list(folder.glob("events.out.tfevents.*"))) == 1
+    first.add_scalar("Loss", 0.25, 2)
+    assert first.read_scalar("Loss")[:, :2].tolist() == [[1, 0.5], [2, 0.25]]
+    first.add_scalar("Loss", 0.125, 3)
+    local = first.folder
+    del first
+    # What was noted last is there without a word, and nothing else of it is left.
+    assert not local.exists()
+    assert read_scalars(folder, "Loss")[:, 0].tolist() == [1, 2, 3]
+    assert len(list(folder.glob("events.out.tfevents.*"))) == 1
+    assert bigdl.TrainSummary(f"{mounted}/logs", "lenet").read_scalar("Loss")[:, 0].tolist() == [1, 2, 3]
+    assert second.read_scalar("Loss").shape == (0, 3)
+    with pytest.raises(JobError, match="`log_dir` must be a path of this machine.*'nowhere://host/logs'"):
+        bigdl.TrainSummary("nowhere://host/logs", "lenet")
 
 
 def cut_and_merged(method, output, label, cuts):

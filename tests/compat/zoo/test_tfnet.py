@@ -235,6 +235,25 @@ else:
         again = keras.saving.load_model(tmp_path / "model.keras")
         np.testing.assert_allclose(again.layers[0](np.array([3, 499])), table[[3, 499]])
 
+    @pytest.mark.spark
+    def test_nets_lie_under_any_hadoop_path(small, mounted, tmp_path):
+        expected = small.run(small.y)
+        export_folder(small.session, f"{mounted}/net", [small.x], [small.y], generate_backward=True)
+        net = TFNet.from_export_folder(f"{mounted}/net")
+        net.save(f"file:{tmp_path}/again")
+        with pytest.raises(JobError, match="`over_write` must be True"):
+            net.save(f"{mounted}/again")
+        net.save(f"{mounted}/again", over_write=True)
+        file = f"{mounted}/net/frozen_inference_graph.pb"
+        with small.graph.as_default():
+            v1.saved_model.simple_save(small.session, str(tmp_path / "saved"), {"a": small.x}, {"b": small.y})
+        for found in (TFNet(f"{mounted}/again"), TFNet(file, ["x"], ["y"]), TFNet.from_saved_model(f"{mounted}/saved")):
+            np.testing.assert_allclose(found.forward(X), expected, **close)
+        with pytest.raises(ModelError, match="`folder` must hold .*viewfs.*nothing"):
+            TFNet(f"{mounted}/nothing")
+        with pytest.raises(JobError, match="`path` must be a path of this machine.*'nowhere://host/net'"):
+            TFNet("nowhere://host/net")
+
     def test_several_inputs_and_outputs_are_lists():
         with tf.Graph().as_default(), v1.Session() as session:
             a, b = (v1.placeholder(tf.float32, [None, 2], name) for name in "ab")
@@ -257,7 +276,6 @@ else:
             (lambda s: TFNet.from_session(s.session, ["nothing:0"], [s.y]), "'nothing:0', which it does not have"),
             (lambda s: TFNet.from_session(s.session, [s.x], []), "`outputs` must name at least one tensor"),
             (lambda s: TFNet("/nowhere/at/all"), "`folder` must hold 'frozen_inference_graph.pb'"),
-            (lambda s: TFNet("hdfs://host/net"), "a path of the driver's file system"),
         ],
     )
     def test_what_is_no_net_is_refused(make, message):

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keraunos import scratch
 from keraunos.errors import JobError, ModelError
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.launch.given_paths import given_path
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.archive_parts import check_hdf5, opened
 from keraunos.learners.keras_files import read_file
@@ -29,18 +28,11 @@ _ENTRY = "distributed_config.json"
 def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite: bool, to_hadoop: bool) -> None:
     """Write the file; what is there already is replaced only with `overwrite`."""
     _check_suffix(file_name)
-    folder, name = _place(file_name) if to_hadoop else (None, file_name)
-    there = folder.has(name) if folder is not None else Path(file_name).exists()
-    if there and not overwrite:
+    file = given_path(file_name, "file_name", plain_by_hadoop=to_hadoop)
+    if file.exists() and not overwrite:
         raise JobError(f"There is a file {file_name!r} already. Save with overwrite=True to replace it.")
-    with scratch.folder("model") as local:
-        path = Path(local) / f"model{Path(file_name).suffix}"
+    with file.written() as path:
         write(model, path, _ATTRIBUTE, described)
-        content = path.read_bytes()
-    if folder is not None:
-        folder.replace(name, content)
-    else:
-        Path(file_name).write_bytes(content)
 
 
 def load(
@@ -48,14 +40,7 @@ def load(
 ) -> tuple[Any, Mapping[str, Any]]:
     """The compiled model, and what describes how it is trained."""
     _check_suffix(file_name)
-    if from_hadoop:
-        folder, name = _place(file_name)
-        content = folder.read(name)
-    else:
-        content = Path(file_name).read_bytes()
-    with scratch.folder("model") as local:
-        path = Path(local) / f"model{Path(file_name).suffix}"
-        path.write_bytes(content)
+    with given_path(file_name, "file_name", plain_by_hadoop=from_hadoop).local() as path:
         described = read_attribute(path, _ATTRIBUTE)
         if described is None:
             raise ModelError(
@@ -102,10 +87,3 @@ def _check_suffix(file_name: str) -> None:
         raise JobError(
             f"The name of a model's file must end in {' or '.join(map(repr, SUFFIXES))}. Received: {file_name!r}."
         )
-
-
-def _place(file_name: str) -> tuple[HadoopFolder, str]:
-    from pyspark.sql import SparkSession
-
-    folder, _, name = file_name.rpartition("/")
-    return HadoopFolder(SparkSession.builder.getOrCreate(), folder or "."), name

@@ -1,21 +1,21 @@
 """Paddle's binary parameter files: one a parameter, in a folder a pass. Runs on the driver.
 
 A file is a header (int32 version 0, uint32 4 for the bytes of a number, uint64 for how many there are) and as many
-float32, all little-endian. `save_parameters` and `load_parameters` take a folder: a local one, or, with a Spark
-session, one on any file system that Hadoop knows.
+float32, all little-endian. `save_parameters` and `load_parameters` take a folder of this machine, or one under any
+Hadoop path.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import ModelError
+from keraunos.launch.given_paths import GivenPath, given_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,24 +34,24 @@ def pass_folder(save_dir: str, number: int) -> str:
 
 def save_parameters(folder: str, parameters: Arrays, *, spark: SparkSession | None = None) -> None:
     """Write one file a parameter; files of the same names are replaced."""
-    files = _files(folder, spark)
+    files = _folder(folder, spark)
     for name, values in parameters.items():
         _check_name(name)
-        files.replace(name, to_bytes(values))
+        files.child(name).replace(to_bytes(values))
 
 
 def load_parameters(folder: str, like: Arrays, *, spark: SparkSession | None = None) -> dict[str, npt.NDArray[Any]]:
     """The parameters of a folder, by name, in the shapes and types of `like`; all of them must be there."""
-    files = _files(folder, spark)
+    files = _folder(folder, spark)
     loaded = {}
     for name, values in like.items():
         _check_name(name)
-        if not files.has(name):
+        if not files.child(name).exists():
             raise ModelError(
                 f"The folder {folder!r} must hold a file for every parameter. Expected: {name!r}. Received: none of "
                 "that name. Give the folder of a pass of the same configuration."
             )
-        flat = from_bytes(files.read(name), name=name, size=values.size)
+        flat = from_bytes(files.child(name).read(), name=name, size=values.size)
         loaded[name] = flat.reshape(values.shape).astype(values.dtype, copy=False)
     return loaded
 
@@ -81,51 +81,9 @@ def from_bytes(content: bytes, *, name: str, size: int | None = None) -> npt.NDA
     return np.frombuffer(content, _NUMBER, offset=_HEADER.size).astype(np.float32)
 
 
-class _Files(Protocol):
-    """A folder of small files."""
-
-    def has(self, name: str) -> bool:
-        """Whether it holds a file of this name."""
-
-    def read(self, name: str) -> bytes:
-        """The whole content of a file."""
-
-    def replace(self, name: str, content: bytes) -> None:
-        """Write a file, or another content for it."""
-
-
-class _LocalFiles:
-    """A folder of this machine."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def has(self, name: str) -> bool:
-        return (self._path / name).is_file()
-
-    def read(self, name: str) -> bytes:
-        return (self._path / name).read_bytes()
-
-    def replace(self, name: str, content: bytes) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        fresh = self._path / f".{name}.new"
-        fresh.write_bytes(content)
-        fresh.replace(self._path / name)
-
-
-def _files(folder: str, spark: SparkSession | None) -> _Files:
-    if spark is not None:
-        # Spark is needed only here, and a machine without it can still read local files.
-        from keraunos.launch.hadoop_files import HadoopFolder
-
-        return HadoopFolder(spark, folder)
-    scheme, separator, rest = folder.partition("://")
-    if separator and scheme != "file":
-        raise ModelError(
-            f"A folder on {scheme!r} must be read and written through Spark. Received: {folder!r} without a session. "
-            "Give `spark=`."
-        )
-    return _LocalFiles(Path(rest if separator else folder))
+def _folder(path: str, spark: SparkSession | None) -> GivenPath:
+    """The folder; with a session a plain path is one of Hadoop's default file system."""
+    return given_path(path, "folder", spark=spark, plain_by_hadoop=spark is not None)
 
 
 def _check_name(name: str) -> None:

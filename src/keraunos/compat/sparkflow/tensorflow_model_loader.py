@@ -15,6 +15,7 @@ from pyspark.ml import PipelineModel
 from keraunos.compat.sparkflow.graph_model import GraphModel
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDLModel
 from keraunos.errors import JobError, ModelError
+from keraunos.launch.given_paths import GivenPath, given_path
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.graph_files import check_saved_model, read_meta_graph
 from keraunos.trust import trusted_operations, trusting
@@ -32,7 +33,8 @@ def load_tensorflow_model(
     """The model at a path as a Transformer.
 
     Args:
-        path: the checkpoint's prefix, as `tf.train.Saver.save` returned it, or a SavedModel directory.
+        path: the checkpoint's prefix, as `tf.train.Saver.save` returned it, or a SavedModel directory; on this machine
+            or under any Hadoop path.
         inputCol: the column with the features.
         tfInput: the tensor that takes them; for a SavedModel also the name of an input of its serving signature.
         tfOutput: the tensor that predicts; for a SavedModel also the name of an output of its serving signature.
@@ -76,37 +78,42 @@ def _restored(path: str) -> Iterator[tuple[Any, dict[str, str]]]:
 
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})
     with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph, config=config) as session:
-        if Path(path).is_dir():
-            yield session, _load_saved_model(session, path)
+        given = given_path(path)
+        if given.is_folder():
+            with given.local() as folder:
+                names = _load_saved_model(session, path, str(folder))
         else:
-            _restore_checkpoint(session, path)
-            yield session, {}
+            names = {}
+            with given.local_prefix() as prefix:
+                _restore_checkpoint(session, given, str(prefix))
+        yield session, names
 
 
-def _restore_checkpoint(session: Any, path: str) -> None:
+def _restore_checkpoint(session: Any, given: GivenPath, prefix: str) -> None:
     """The checkpoint of that very name, and not the newest beside it."""
     import tensorflow as tf
 
     for ending in (".meta", ".index"):
-        if not Path(path + ending).exists():
-            near = sorted({each.stem for each in Path(path).parent.glob("*.meta")})
+        if not Path(prefix + ending).exists():
+            names = given.parent().names()
+            near = ", ".join(repr(each.removesuffix(".meta")) for each in names if each.endswith(".meta"))
             raise JobError(
-                f"`path` must be the prefix of a TensorFlow checkpoint, or a SavedModel directory. Received: {path!r}, "
-                f"and there is no {path + ending!r}. Checkpoints there: {', '.join(map(repr, near)) or 'none'}."
+                "`path` must be the prefix of a TensorFlow checkpoint, or a SavedModel directory. Received: "
+                f"{given.text!r}, and there is no {given.text + ending!r}. Checkpoints there: {near or 'none'}."
             )
-    meta = read_meta_graph(Path(path + ".meta"))
+    meta = read_meta_graph(Path(prefix + ".meta"))
     saver = tf.compat.v1.train.import_meta_graph(meta, clear_devices=True)
     if saver is None:
-        raise ModelError(f"The graph in {path + '.meta'!r} must have variables to restore. Received: none.")
-    saver.restore(session, path)
+        raise ModelError(f"The graph in {given.text + '.meta'!r} must have variables to restore. Received: none.")
+    saver.restore(session, prefix)
 
 
-def _load_saved_model(session: Any, path: str) -> dict[str, str]:
+def _load_saved_model(session: Any, path: str, folder: str) -> dict[str, str]:
     import tensorflow as tf
 
-    check_saved_model(str(path))
+    check_saved_model(folder)
     try:
-        loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], path)
+        loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], folder)
     except (OSError, RuntimeError, ValueError) as error:
         raise JobError(
             "`path` must be the prefix of a TensorFlow checkpoint, or a SavedModel directory for serving. "

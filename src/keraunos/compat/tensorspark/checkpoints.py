@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from keraunos.errors import JobError
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.launch.given_paths import given_path
 
 HDFS_DIR = "spark.hdfs.dir"
 TMP_DIR = "spark.tmp.dir"
@@ -34,13 +35,11 @@ def save(context: Any, session: Any, user: str | None, filename: str, base_dir: 
             f"`user` must be the one that Spark runs as, {context.sparkUser()!r}, or empty: files are written as that "
             f"user. Received: {user!r}. Start Spark as another user, or with HADOOP_USER_NAME set."
         )
-    from pyspark.sql import SparkSession
-
-    target = HadoopFolder(SparkSession.builder.getOrCreate(), folder)
+    target = given_path(folder, "base_dir", plain_by_hadoop=True).child(filename)
     with tempfile.TemporaryDirectory(prefix="keraunos-", dir=temporary_folder(context)) as local:
         _save(session, str(Path(local, filename)))
-        for file in sorted(Path(local).iterdir()):
-            target.write(file.name, file.read_bytes())
+        with target.written() as path:
+            shutil.copytree(local, path.parent, dirs_exist_ok=True)
     path = f"{folder.rstrip('/')}/{filename}"
     return path, f"{path}.meta", f"{path}{_SAVER}"
 

@@ -12,13 +12,13 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import ModelError
+from keraunos.launch.given_paths import given_path
 from keraunos.learners.graph_files import check_saved_model, inflated
 from keraunos.learners.graph_trust import check_graph, check_reached
 
@@ -149,10 +149,10 @@ def read_folder(
     folder: str, input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None
 ) -> tuple[FrozenGraph, bool]:
     """The graph in a folder that `write_folder`, or Analytics Zoo's `export_tf`, wrote; and whether it is trained."""
-    path = local_path(folder, "folder")
+    path = given_path(folder, "folder")
     try:
-        meta = json.loads((path / META_FILE).read_text(encoding="utf-8"))
-        content = (path / GRAPH_FILE).read_bytes()
+        meta = json.loads(path.child(META_FILE).read())
+        content = path.child(GRAPH_FILE).read()
         _check_meta(meta)
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
@@ -170,7 +170,7 @@ def read_file(path: str, input_names: Sequence[str] | None, output_names: Sequen
             "`input_names` and `output_names` must be given for a file with a graph. Received: "
             f"{input_names!r} and {output_names!r}."
         )
-    return _read(local_path(path, "path").read_bytes(), input_names, output_names, {})
+    return _read(given_path(path).read(), input_names, output_names, {})
 
 
 def read_saved_model(
@@ -187,10 +187,13 @@ def read_saved_model(
     import tensorflow as tf
 
     v1 = tf.compat.v1
-    with v1.Session(graph=tf.Graph(), config=session_config) as session:
-        check_saved_model(str(path))
+    with (
+        given_path(path, "model_path").local() as local,
+        v1.Session(graph=tf.Graph(), config=session_config) as session,
+    ):
+        check_saved_model(str(local))
         try:
-            meta = v1.saved_model.load(session, [tag or v1.saved_model.tag_constants.SERVING], str(path))
+            meta = v1.saved_model.load(session, [tag or v1.saved_model.tag_constants.SERVING], str(local))
         except (OSError, RuntimeError) as error:
             raise ModelError(
                 f"`model_path` must be a SavedModel with the tag {tag or 'serve'!r}. Received: {path!r} ({error})."
@@ -211,16 +214,16 @@ def read_saved_model(
 
 def write_folder(folder: str, frozen: FrozenGraph, *, trainable: bool) -> None:
     """Write a graph with its values to a folder, where `read_folder` finds it."""
-    path = local_path(folder, "folder")
-    path.mkdir(parents=True, exist_ok=True)
-    (path / GRAPH_FILE).write_bytes(frozen.closed().SerializeToString())
     meta = {
         "input_names": list(frozen.inputs),
         "output_names": list(frozen.outputs),
         "variables": [f"{name}:0" for name in frozen.variables],
         "trainable": trainable,
     }
-    (path / META_FILE).write_text(json.dumps(meta), encoding="utf-8")
+    with given_path(folder, "folder").written() as path:
+        path.mkdir()
+        (path / GRAPH_FILE).write_bytes(frozen.closed().SerializeToString())
+        (path / META_FILE).write_text(json.dumps(meta), encoding="utf-8")
 
 
 def export_folder(
@@ -283,16 +286,6 @@ def _check_meta(meta: Any) -> None:
         names = meta.get(key, [] if key == "variables" else None)
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             raise ValueError(f"{key!r} in {META_FILE!r} must be a list of names, not {str(names)[:100]}")
-
-
-def local_path(value: Any, argument: str) -> Path:
-    """A path of the driver's file system."""
-    text = str(value).removeprefix("file://")
-    if "://" in text:
-        raise ModelError(
-            f"`{argument}` must be a path of the driver's file system. Received: {value!r}. Copy it there first."
-        )
-    return Path(text).expanduser()
 
 
 def _read(content: bytes, inputs: Sequence[str], outputs: Sequence[str], meta: Mapping[str, Any]) -> FrozenGraph:

@@ -17,6 +17,7 @@ from keraunos.compat.zoo import frozen_graph
 from keraunos.compat.zoo.frozen_graph import FrozenGraph
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
+from keraunos.launch.given_paths import given_path
 from keraunos.learners.graph_trust import check_graph
 from keraunos.learners.registry import import_keras_on
 
@@ -165,10 +166,9 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     def save(self, path: str, over_write: bool = False) -> None:
         """Write the net to a folder, which `TFNet(path)` and `from_export_folder` read."""
-        folder = frozen_graph.local_path(path, "path")
-        if (folder / frozen_graph.META_FILE).exists() and not over_write:
+        if given_path(path).child(frozen_graph.META_FILE).exists() and not over_write:
             raise JobError(f"`path` must hold no net yet, or `over_write` must be True. Received: {path!r}.")
-        frozen_graph.write_folder(str(folder), self.graph, trainable=bool(self.trainable))
+        frozen_graph.write_folder(path, self.graph, trainable=bool(self.trainable))
 
     def predict(self, x: Any, batch_per_thread: int = -1, distributed: bool = True, mini_batch: bool = False) -> Any:
         """What the net gives for each record: an RDD in the order of the records, or an array with `distributed=False`.
@@ -368,7 +368,8 @@ def _read(
 ) -> tuple[FrozenGraph, bool]:
     if path is None:
         raise JobError("`path` must be a folder that export_tf wrote, or a file with a frozen graph. Received: None.")
-    if frozen_graph.local_path(path, "path").is_file():
+    given = given_path(path)
+    if given.exists() and not given.is_folder():
         return frozen_graph.read_file(path, input_names, output_names), trainable
     graph, was_trainable = frozen_graph.read_folder(path, input_names, output_names)
     return graph, trainable or was_trainable

@@ -417,7 +417,7 @@ def test_it_is_a_context_manager_that_closes_the_session(context):
     session.close()
 
 
-def test_a_session_is_saved_under_a_hadoop_path(context, tmp_path):
+def test_a_session_is_saved_under_a_hadoop_path(context, tmp_path, mounted):
     model = Counter(start=4.0)
     session = started(context, model, name="counted")
     folder = tmp_path / "saved"
@@ -426,6 +426,15 @@ def test_a_session_is_saved_under_a_hadoop_path(context, tmp_path):
     assert saved == tuple(f"{folder.as_uri()}/counter{ending}" for ending in ("", ".meta", ".saver.proto"))
     described = v1.train.SaverDef.FromString((folder / "counter.saver.proto").read_bytes())
     assert described.restore_op_name == "save/restore_all"
+    # Another checkpoint of the name takes its place, as it did.
+    assert session.save_session_hdfs(model.session, None, "counter", str(folder))[0] == f"{folder}/counter"
+    elsewhere, _, _ = session.save_session_hdfs(model.session, None, "mounted", f"{mounted}/new")
+    assert elsewhere == f"{mounted}/new/mounted"
+    assert sorted(each.name for each in (tmp_path / "new").glob("m*")) == [
+        "mounted.data-00000-of-00001", "mounted.index", "mounted.meta", "mounted.saver.proto",
+    ]  # fmt: skip
+    with pytest.raises(JobError, match="`base_dir` must be a path .*'nowhere://host/a'"):
+        session.save_session_hdfs(model.session, None, "counter", "nowhere://host/a")
     first, meta, saver = session.broadcast_session(base_dir=str(folder))
     assert (meta, saver) == (f"{first}.meta", f"{first}.saver.proto")
     assert first.startswith(f"{folder}/session_counted_")

@@ -17,7 +17,7 @@ import numpy as np
 
 from keraunos.compat.elephas.utils.model_utils import as_enum
 from keraunos.errors import JobError, ModelError
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.launch.given_paths import given_path
 from keraunos.learners.archive_parts import check_hdf5
 from keraunos.ml.persistence import Parts
 
@@ -48,26 +48,16 @@ def is_file(path: str) -> bool:
 
 
 def save(stage: Stage, path: str, *, overwrite: bool, to_hadoop: bool) -> None:
-    """Write the file, with `to_hadoop` to any file system that Hadoop knows."""
-    folder, name = _place(path) if to_hadoop or "://" in path else (None, path)
-    there = folder.has(name) if folder is not None else Path(path).exists()
-    if there and not overwrite:
+    """Write the file; with `to_hadoop` a plain path is one of Hadoop's default file system."""
+    file = given_path(path, plain_by_hadoop=to_hadoop)
+    if file.exists() and not overwrite:
         raise JobError(f"There is a file {path!r} already. Save with overwrite=True to replace it.")
-    content = _to_bytes(stage)
-    if folder is not None:
-        folder.replace(name, content)
-    else:
-        Path(path).write_bytes(content)
+    file.replace(_to_bytes(stage))
 
 
 def load(path: str, class_name: str, *, from_hadoop: bool) -> Stage:
     """What is in the file; refused where that is another class."""
-    if from_hadoop or "://" in path:
-        folder, name = _place(path)
-        content = folder.read(name)
-    else:
-        content = Path(path).read_bytes()
-    stage = _from_bytes(content, path)
+    stage = _from_bytes(given_path(path, plain_by_hadoop=from_hadoop).read(), path)
     if stage.class_name != class_name:
         raise ModelError(
             f"The file {path!r} must hold an {class_name}. Received: {stage.class_name}. Load it with "
@@ -111,10 +101,3 @@ def _from_bytes(content: bytes, path: str) -> Stage:
         return Stage(described["class_name"], described["config"])
     parts = Parts(files, ours["facts"])
     return Stage(described["class_name"], described["config"], parts, ours["custom_objects"])
-
-
-def _place(path: str) -> tuple[HadoopFolder, str]:
-    from pyspark.sql import SparkSession
-
-    folder, _, name = path.rpartition("/")
-    return HadoopFolder(SparkSession.builder.getOrCreate(), folder or "."), name

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from keraunos.compat.zoo.tfpark.trained import Trained
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.errors import JobError
 from keraunos.launch.evaluate import evaluate_rdd
+from keraunos.launch.given_paths import GivenPath, given_path
 from keraunos.launch.session_trust import session_trust
 from keraunos.trust import trusting
 
@@ -130,15 +130,18 @@ class KerasModel:
 
     def save_weights(self, filepath: str, overwrite: bool = True) -> None:
         """Write the model's weights to a file, as Keras does."""
-        self.model.save_weights(filepath, overwrite=overwrite)
+        _save(self.model.save_weights, given_path(filepath, "filepath"), overwrite=overwrite)
 
     def load_weights(self, filepath: str) -> None:
         """Read the model's weights from a file."""
-        self.model.load_weights(filepath)
+        file = given_path(filepath, "filepath")
+        # A checkpoint of TensorFlow's is several files, and the path is how their names begin.
+        with file.local() if file.exists() else file.local_prefix() as path:
+            self.model.load_weights(str(path))
 
     def save_model(self, path: str, overwrite: bool = True) -> None:
         """Write the model to a file, as Keras does."""
-        self.model.save(path, overwrite=overwrite)
+        _save(self.model.save, given_path(path), overwrite=overwrite)
 
     @staticmethod
     def load_model(path: str) -> KerasModel:
@@ -147,13 +150,13 @@ class KerasModel:
 
         from keraunos.learners.keras_files import check_keras_2_file, read_file
 
-        with trusting(*session_trust()):
+        with given_path(path).local() as file, trusting(*session_trust()):
             if tf.executing_eagerly():
-                return KerasModel(read_file(Path(path)))
-            check_keras_2_file(Path(path))
-        import tf_keras
+                return KerasModel(read_file(file))
+            check_keras_2_file(file)
+            import tf_keras
 
-        return KerasModel(tf_keras.models.load_model(path))
+            return KerasModel(tf_keras.models.load_model(str(file)))
 
     def _measured(self, dataset: TFDataset) -> Trained:
         if is_in_graph(self.model):
@@ -172,6 +175,18 @@ def _check_batch(dataset: TFDataset, argument: str, use: str) -> None:
             f"The {argument} of TFDataset must be specified when used in KerasModel {use}. Expected: a number of rows. "
             f"Received: neither batch_size nor batch_per_thread. Give `{argument}` when the dataset is made."
         )
+
+
+def _save(write: Callable[..., Any], file: GivenPath, *, overwrite: bool) -> None:
+    """Let Keras write a file, or several."""
+    if not overwrite and file.local_path is not None:
+        # Keras asks whoever sits there before it replaces a file.
+        write(str(file.local_path), overwrite=False)
+        return
+    if not overwrite and file.exists():
+        raise JobError(f"There is a file {file.text!r} already. Save with overwrite=True to replace it.")
+    with file.written() as path:
+        write(str(path))
 
 
 def _check_alone(**arguments: Any) -> None:

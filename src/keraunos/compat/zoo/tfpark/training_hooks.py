@@ -139,6 +139,12 @@ class TrainingHooks(Hooks):
         self._started = self._clock()
         return self._due(self._plan.end, [*states[:-1], self.state])
 
+    def end(self) -> None:
+        """All that was noted can be read by now."""
+        for summary in (self._plan.train_summary, self._plan.val_summary):
+            if summary is not None:
+                summary.sync()
+
     def _states(self, lap: Lap) -> list[TrainingState]:
         """Where the training stood after each step of the lap; the last has the epoch's end where it is one."""
         steps = range(self._seen + 1, lap.step + 1)

@@ -22,7 +22,7 @@ def export_tf(
 
     Args:
         sess: the session.
-        folder: a folder of the driver's file system.
+        folder: a folder of this machine, or under any Hadoop path.
         inputs: the tensors that are fed.
         outputs: the tensors that are computed.
         generate_backward: whether the variables may be trained where the graph is read.

@@ -10,7 +10,6 @@ import inspect
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number, whole
 from keraunos.compat.zoo.vector_rules import method_for
 from keraunos.errors import JobError
 from keraunos.job.rule_spec import RuleSpec
+from keraunos.launch.given_paths import given_path
 
 DOUBLEMAX = 1.7976931348623157e308
 _FORMAT = "bigdl.optim.OptimMethod"
@@ -51,18 +51,18 @@ class OptimMethod:
 
     def save(self, path: str, overWrite: bool = False) -> None:
         """Write the method's arguments to a file, which `load` reads."""
-        file = Path(path)
+        file = given_path(path)
         if file.exists() and not overWrite:
             raise JobError(f"`path` must not exist yet, or `overWrite` must be True. Received: {str(path)!r}.")
         data = {"format": _FORMAT, "class": type(self).__name__, "arguments": self.options()}
-        file.write_text(json.dumps(data, indent=2), encoding="utf-8")
+        file.replace(json.dumps(data, indent=2).encode())
 
     @staticmethod
     def load(path: str, bigdl_type: str = "float") -> OptimMethod:
         """The method that `save` wrote."""
         float_type(bigdl_type)
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = json.loads(given_path(path).read())
         except (OSError, ValueError) as error:
             raise JobError(
                 f"`path` must be a file that an optim method's `save` wrote. Received: {str(path)!r} ({error})."

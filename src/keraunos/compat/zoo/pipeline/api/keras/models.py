@@ -6,7 +6,6 @@ Both are thin: `model` is the Keras model inside, for everything that Keras does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns
 from keraunos.launch import local, preflight, spark
 from keraunos.launch.evaluate import evaluate_rdd
+from keraunos.launch.given_paths import GivenPath, given_path
 from keraunos.launch.predict import predict_rdd
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
@@ -49,7 +49,7 @@ class KerasNet:
         self._clipping = Clipping()
         self._train_summary: TrainSummary | None = None
         self._val_summary: ValidationSummary | None = None
-        self._checkpoint: tuple[Path, bool] | None = None
+        self._checkpoint: tuple[GivenPath, bool] | None = None
         self._state = TrainingState()
 
     @in_tensorflow_2
@@ -182,7 +182,7 @@ class KerasNet:
 
     def set_checkpoint(self, path: str, over_write: bool = True) -> None:
         """Save the model in a folder after every epoch: as `model.keras`, or with the number of steps in its name."""
-        self._checkpoint = (Path(path), bool(over_write))
+        self._checkpoint = (given_path(path), bool(over_write))
 
     def set_constant_gradient_clipping(self, min: float, max: float) -> None:  # noqa: A002 - Analytics Zoo's names
         """Cut each element of the gradient to a range."""
@@ -214,16 +214,17 @@ class KerasNet:
     @in_tensorflow_2
     def save(self, path: str, over_write: bool = False) -> None:
         """Write the model as a `.keras` file."""
-        if Path(path).exists() and not over_write:
+        file = given_path(path)
+        if file.exists() and not over_write:
             raise JobError(f"`path` must not exist yet, or `over_write` must be True. Received: {str(path)!r}.")
-        Path(path).write_bytes(to_archive(self.model))
+        file.replace(to_archive(self.model))
 
     @staticmethod
     @in_tensorflow_2
     def load(path: str) -> KerasNet:
         """The model that `save` wrote."""
         with trusting(*session_trust()):
-            model = from_archive(Path(path).read_bytes())
+            model = from_archive(given_path(path).read())
         return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
     def _compiled(self) -> OptimMethod:
@@ -252,10 +253,9 @@ class KerasNet:
     def _write_checkpoint(self, state: TrainingState, layout: Layout, vector: Vector) -> None:
         assert self._checkpoint is not None
         folder, over_write = self._checkpoint
-        folder.mkdir(parents=True, exist_ok=True)
         write_vector(self.model, vector)
         name = "model.keras" if over_write else f"model.{state.neval - 1}.keras"
-        self.save(str(folder / name), over_write=True)
+        folder.child(name).replace(to_archive(self.model))
 
 
 class Sequential(KerasNet):
