@@ -6,9 +6,9 @@ What a program of that time finds below `tf` is here: placeholders and sessions,
 `tf.contrib.slim`, the names that 1.0 dropped (`tf.mul`, `tf.initialize_all_variables`, …). Importing this module turns
 TensorFlow's 2.x behaviour off for the whole process, eager execution included; Keras 3 cannot train in it any more.
 
-Not here: the parts of `tf.contrib` that nobody carried on, and `tf.estimator`; asking for one names the nearest
-equivalent. Of the calls whose arguments changed places in 1.0, `concat` and `split` take both orders; the
-cross entropies of `tf.nn` refuse arguments without names, as 1.x did, because the two orders cannot be told apart.
+Not here: the parts of `tf.contrib` that nobody carried on; asking for one names the nearest equivalent. Of the calls
+whose arguments changed places in 1.0, `concat` and `split` take both orders; the cross entropies of `tf.nn` refuse
+arguments without names, as 1.x did, because the two orders cannot be told apart.
 """
 
 from __future__ import annotations
@@ -24,15 +24,10 @@ __version__ = VERSION = "1.15.5"
 _v1 = _mode.tensorflow_1()
 
 # Modules of ours with TensorFlow's names, and modules of Keras 2 that TensorFlow shows under names of its own.
-_OURS = ("contrib", "examples", "nn", "train")
-_OF_KERAS = {"keras": "tf_keras.api._v1.keras", "layers": "tf_keras.api._v1.keras.__internal__.legacy.layers"}
+_OURS = ("contrib", "estimator", "examples", "nn", "train")
+_OF_KERAS = {"keras": "tf_keras.api._v1.keras", "layers": _mode.LAYERS}
 # TensorFlow's insides, which are no part of its API and which programs import all the same.
 _INSIDES = ("compiler", "core", "python", "tools")
-
-_GONE = {
-    "estimator": "tf.estimator was removed from TensorFlow. Train the graph with one of Keraunos's front-ends, or a "
-    "Keras model with keraunos.KerasEstimator.",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,8 +49,6 @@ def _found(name: str) -> Any:
         return import_module(_OF_KERAS[name])
     if name in _INSIDES:
         return import_module(f"tensorflow.{name}")
-    if name in _GONE:
-        raise AttributeError(_GONE[name])
     if name in _renamed.NAMES:
         return _renamed.find(name)
     try:

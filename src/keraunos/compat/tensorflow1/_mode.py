@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from keraunos.learners.framework_imports import import_tensorflow
+
+LAYERS = "tf_keras.api._v1.keras.__internal__.legacy.layers"
 
 
 @cache
@@ -27,6 +30,12 @@ def tensorflow_1() -> Any:
     _spare_advice(v1)
     v1.disable_v2_behavior()
     return v1
+
+
+def legacy_layers() -> Any:
+    """`tf.layers`, which is a part of Keras 2 today."""
+    tensorflow_1()
+    return import_module(LAYERS)
 
 
 def _spare_advice(v1: Any) -> None:

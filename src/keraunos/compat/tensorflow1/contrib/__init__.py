@@ -13,7 +13,7 @@ _NEAREST = {
     "distribute": "one of Keraunos's front-ends: they are what distributes the training here",
     "distributions": "the package tensorflow-probability, or tf.distributions",
     "eager": "TensorFlow 2.x as it is, in a program of its own",
-    "estimator": "keraunos.KerasEstimator",
+    "estimator": "tf.estimator",
     "gan": "a training loop of your own: a loss for each of the two networks, with var_list=",
     "image": "tf.image",
     "keras": "tf.keras",

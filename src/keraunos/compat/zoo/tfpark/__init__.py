@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.tfnet import TFNet
+    from keraunos.compat.zoo.tfpark.estimator import TFEstimator
     from keraunos.compat.zoo.tfpark.model import KerasModel
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "KerasModel": "keraunos.compat.zoo.tfpark.model",
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
+    "TFEstimator": "keraunos.compat.zoo.tfpark.estimator",
     "TFNet": "keraunos.compat.zoo.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
     "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
     "ZooOptimizer": "keraunos.compat.zoo.tfpark.zoo_optimizer",
 }
 
-__all__ = ["KerasModel", "TFDataset", "TFNet", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
+__all__ = ["KerasModel", "TFDataset", "TFEstimator", "TFNet", "TFOptimizer", "TFPredictor", "ZooOptimizer"]
 
 
 def __getattr__(name: str) -> Any:

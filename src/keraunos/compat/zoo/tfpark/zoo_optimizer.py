@@ -88,6 +88,29 @@ class ZooOptimizer:
         return self._optimizer.variables()
 
 
+class ClippingOptimizer:
+    """A TensorFlow 1.x optimizer that clips what it is given to apply: inside a `ZooOptimizer`, that of all workers."""
+
+    def __init__(self, optimizer: Any, norm: float | None, bounds: tuple[float, float] | None) -> None:
+        self._optimizer = optimizer
+        self._norm = norm
+        self._bounds = bounds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], *arguments: Any, **named: Any) -> Any:
+        """The inner optimizer's, of clipped gradients: first each element, then the norm of all."""
+        import tensorflow as tf
+
+        gradients, variables = (list(each) for each in zip(*grads_and_vars, strict=True))
+        if self._bounds is not None:
+            gradients = [tf.clip_by_value(each, *self._bounds) for each in gradients]
+        if self._norm is not None:
+            gradients, _ = tf.clip_by_global_norm(gradients, self._norm)
+        return self._optimizer.apply_gradients(list(zip(gradients, variables, strict=True)), *arguments, **named)
+
+
 def gradients_of(train_op: Any) -> dict[Any, Any]:
     """The tensors that a `train_op` takes as gradients, by variable; refuses one that no ZooOptimizer gave."""
     operation = getattr(train_op, "op", train_op)
