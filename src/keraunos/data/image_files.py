@@ -84,7 +84,7 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
     from PIL import Image, ImageOps
 
     mode = "RGB" if framing.channels == 3 else "L"
-    with _own_limit(), Image.open(io.BytesIO(content)) as opened:
+    with own_limit(), Image.open(io.BytesIO(content)) as opened:
         pixels = opened.width * opened.height
         if pixels > framing.max_pixels:
             raise ValueError(
@@ -97,7 +97,7 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
             opened.draft(mode, (side, side))
         # In place, so that an image that is upright already is not copied.
         ImageOps.exif_transpose(opened, in_place=True)
-        image = _eight_bits(opened)
+        image = upper_eight_bits(opened)
         if image.mode != mode:
             image = image.convert(mode)
         if framing.size is not None:
@@ -107,7 +107,7 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
 
 
 @contextmanager
-def _own_limit() -> Iterator[None]:
+def own_limit() -> Iterator[None]:
     """Pillow's own limit belongs to the process, and only warns at first: here each image is held against ours."""
     from PIL import Image
 
@@ -146,7 +146,7 @@ def _place(path: str, seed: int) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _eight_bits(image: Any) -> Any:
+def upper_eight_bits(image: Any) -> Any:
     """Grey values of 16 bits as their upper 8, which Pillow would cut off at 255 instead."""
     if not image.mode.startswith("I"):
         if image.mode == "F":

@@ -13,7 +13,7 @@ from keraunos.errors import JobError
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import worker_environment
-from keraunos.worker.record_predictions import predict_records
+from keraunos.worker.record_predictions import predict_kept, predict_records
 
 
 def predict_rdd(
@@ -22,11 +22,16 @@ def predict_rdd(
     columns: Columns,
     batch_rows: int = 1024,
     custom_objects: Mapping[str, Any] | None = None,
+    *,
+    kept: bool = False,
 ) -> RDD[Any]:
     """What the model gives for each record, in the records' order; nothing is computed before the RDD is used.
 
     A record has one entry for each column (see `keraunos.data.records`); only the features are looked at. For a model
     with one output the new records are arrays, otherwise lists of arrays in the order of the outputs.
+
+    With `kept` the RDD has pairs of anything and a record, or `None`, and the new one has pairs of that and the
+    prediction, or `None`.
     """
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
         raise JobError(f"`batch_rows` must be a whole number of at least 1. Received: {batch_rows!r}.")
@@ -38,7 +43,7 @@ def predict_rdd(
         "batch_rows": batch_rows,
     }
     archive = context.broadcast(source.archive)
-    task = functools.partial(predict_records, settings, archive, dict(custom_objects or {}))
+    task = functools.partial(predict_kept if kept else predict_records, settings, archive, dict(custom_objects or {}))
     with worker_environment(context, source.backend):
         made = rdd.mapPartitions(task, preservesPartitioning=True)
         # Asked for in here, where Spark notes the environment of the Python workers; and taken as it is, because what

@@ -5,6 +5,7 @@ Spark pickles a reference to `predict_records` and the plain data that it is giv
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,28 @@ def predict_records(
         outputs = learner.predict(given)
         _check(outputs, arrays_rows(given))
         yield from _by_record(first_rows(outputs, rows))
+
+
+def predict_kept(
+    settings: Mapping[str, Any], archive: Any, custom_objects: Mapping[str, Any], pairs: Iterator[tuple[Any, Any]]
+) -> Iterator[tuple[Any, Any]]:
+    """The same for pairs of anything and a record, which become pairs of that and the prediction.
+
+    Where the record is `None`, so is the prediction.
+    """
+    waiting: deque[tuple[Any, bool]] = deque()
+
+    def records() -> Iterator[Any]:
+        for kept, record in pairs:
+            waiting.append((kept, record is not None))
+            if record is not None:
+                yield record
+
+    for prediction in predict_records(settings, archive, custom_objects, records()):
+        while not waiting[0][1]:
+            yield waiting.popleft()[0], None
+        yield waiting.popleft()[0], prediction
+    yield from ((kept, None) for kept, _ in waiting)
 
 
 def _check(outputs: Arrays, rows: int) -> None:

@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from keraunos.compat.zoo.common.nncontext import init_nncontext
 from keraunos.compat.zoo.tfpark.descriptions import described, listed, named_pair
 from keraunos.compat.zoo.tfpark.frame_columns import column_metas
+from keraunos.compat.zoo.tfpark.image_rows import ImageRows, feature_rows, image_rows
 from keraunos.compat.zoo.tfpark.placeholders import placeholders_for
 from keraunos.compat.zoo.tfpark.row_sources import ArrayRows, FrameRows, RddRows, RowSource, array_structure, chosen
 from keraunos.compat.zoo.tfpark.structure import STRING, TensorMeta, flatten, pack, with_unique_names
@@ -22,6 +23,7 @@ from keraunos.compat.zoo.tfpark.tf_data_rows import TfDataRows
 from keraunos.compat.zoo.tfpark.tfrecord_rows import TfRecordRows
 from keraunos.errors import JobError
 from keraunos.job.columns import Columns, Slot
+from keraunos.launch.predict import predict_rdd
 from keraunos.launch.preflight import total_slots
 
 # How many rows a prediction takes at once where nothing was said; what it gives does not depend on it.
@@ -300,9 +302,23 @@ class TFDataset:
         )
 
     @classmethod
-    def from_image_set(cls, *_: Any, **__: Any) -> NoReturn:
-        """Refused: there is no ImageSet here."""
-        raise _refused("from_image_set", "an ImageSet", "Read images with spark.read.format('image') or 'binaryFile'")
+    def from_image_set(
+        cls,
+        image_set: Any,
+        image: Any,
+        label: Any = None,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_image_set: Any = None,
+        memory_type: str = "DRAM",
+        sequential_order: bool = False,
+        shuffle: bool = True,
+    ) -> TFDataset:
+        """The images of an `ImageSet` that `ImageSetToSample` made records of."""
+        rows, structure, validation = image_rows(image_set, image, label, validation_image_set)
+        kept_as = (memory_type, sequential_order, shuffle)
+        return cls(rows, structure, batch_size, batch_per_thread, hard_code_batch_size, validation, *kept_as)
 
     @classmethod
     def from_text_set(cls, *_: Any, **__: Any) -> NoReturn:
@@ -310,9 +326,19 @@ class TFDataset:
         raise _refused("from_text_set", "a TextSet", "Tokenize and index the texts in an RDD or with spark.ml")
 
     @classmethod
-    def from_feature_set(cls, *_: Any, **__: Any) -> NoReturn:
-        """Refused: there is no FeatureSet here."""
-        raise _refused("from_feature_set", "a FeatureSet, which lives in BigDL's JVM", "Keep the records in an RDD")
+    def from_feature_set(
+        cls,
+        dataset: Any,
+        features: Any,
+        labels: Any = None,
+        batch_size: int = -1,
+        batch_per_thread: int = -1,
+        hard_code_batch_size: bool = False,
+        validation_dataset: Any = None,
+    ) -> TFDataset:
+        """The `Sample`s of a `FeatureSet`, such as `ImageFeatureToSample` makes."""
+        rows, structure, validation = feature_rows(dataset, features, labels, validation_dataset)
+        return cls(rows, structure, batch_size, batch_per_thread, hard_code_batch_size, validation, *rows.kept_as)
 
     @property
     def tensors(self) -> Any:
@@ -427,6 +453,14 @@ class TFDataset:
         entries = [slot.columns[0] for slot in self.slots]
         entries += [] if columns.validation is None else [columns.validation]
         return records if entries == list(columns.names) else chosen(records, list(map(entries.index, columns.names)))
+
+    def predicted(self, columns: Columns, source: Any) -> Any:
+        """What a model gives for each record: an RDD, or the images with it where the records are images."""
+        if isinstance(self.row_source, ImageRows):
+            names = [slot.columns[0] for slot in self.slots]
+            places = [names.index(name) for name in columns.names]
+            return self.row_source.predicted(places, source, columns, self.rows_predicted_together)
+        return predict_rdd(self.records_for(columns), source, columns, self.rows_predicted_together)
 
     def _pair(self, what: str) -> Any:
         if not self.has_labels:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark import RDD
-
 from keraunos.compat.zoo.tfpark.keras_graphs import fed_features, is_in_graph, session_of
 from keraunos.compat.zoo.tfpark.placeholders import dataset_of, placeholders_of, slots_in
 from keraunos.compat.zoo.tfpark.structure import flatten
@@ -16,7 +14,6 @@ from keraunos.compat.zoo.tfpark.trained_keras import feature_slots, source_of
 from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
-from keraunos.launch.predict import predict_rdd
 
 
 class TFPredictor:
@@ -59,14 +56,15 @@ class TFPredictor:
             made._serve(dataset, feature_slots(keras_model, dataset), lambda: source_of(keras_model))
         return made
 
-    def predict(self) -> RDD[Any]:
+    def predict(self) -> Any:
         """An RDD with what the model gives for each record, in the records' order.
 
-        Its elements are arrays, or lists of arrays where there are several outputs. Nothing is computed before it is
+        Its elements are arrays, or lists of arrays where there are several outputs. Of an `ImageSet` it is the images,
+        whose `get_predict` has them. Nothing is computed before it is
         used, and then with the values that the model has now.
         """
         dataset, columns = self._dataset, Columns(features=self._slots)
-        return predict_rdd(dataset.records_for(columns), self._source(), columns, dataset.rows_predicted_together)
+        return dataset.predicted(columns, self._source())
 
     def _serve(self, dataset: TFDataset, slots: Sequence[Slot], source: Callable[[], ModelSource]) -> None:
         self._dataset = dataset

@@ -1,0 +1,1 @@
+"""BigDL's `bigdl.transform`. Runs on the driver and on executors."""
