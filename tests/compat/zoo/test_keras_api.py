@@ -88,8 +88,6 @@ else:
         assert Model([a, b], zoo.Merge(mode="concat")([a, b])).model.output_shape == (None, 6)
 
     def test_what_is_not_here_is_refused_by_name():
-        with pytest.raises(JobError, match="The layer 'Deconvolution2D' is not.*Use keras.layers.Conv2DTranspose"):
-            _ = zoo.Deconvolution2D
         with pytest.raises(AttributeError):
             _ = zoo.Nothing
         with pytest.raises(JobError, match="`dim_ordering` must be one of 'th', 'tf'"):

@@ -36,7 +36,7 @@ import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 
-from keraunos.compat.zoo.pipeline.api.keras.layers import noted_shape  # noqa: E402 - the same
+from keraunos.compat.zoo.pipeline.api.keras.layer_making import noted_shape  # noqa: E402 - the same
 
 
 class KerasNet:
@@ -272,15 +272,29 @@ class Sequential(KerasNet):
     def add(self, layer: Any) -> Self:
         """Put a layer, or a whole model, behind the others."""
         inner = layer.model if isinstance(layer, KerasNet) else layer
-        if not self.model.layers and not isinstance(layer, KerasNet):
-            shape = noted_shape(layer)
+        if not self.model.layers:
+            self._begin(layer, inner)
+        elif isinstance(self.model, keras.Sequential):
+            self.model.add(inner)
+        else:
+            outputs = self.model.outputs
+            self.model = keras.Model(self.model.inputs, inner(outputs if len(outputs) > 1 else outputs[0]))
+        return self
+
+    def _begin(self, layer: Any, inner: Any) -> None:
+        shape = None if isinstance(layer, KerasNet) else noted_shape(layer)
+        if isinstance(shape, list):
+            inputs = [keras.Input(each) for each in shape]
+            self.model = keras.Model(inputs, inner(inputs))
+        elif isinstance(inner, keras.Model) and inner.built and len(inner.inputs) > 1:
+            self.model = inner
+        else:
             known = getattr(layer, "row_of_input", None)
             if shape is not None:
                 self.model.add(keras.Input(shape))
-            elif known is not None:
+            elif known is not None and not isinstance(layer, KerasNet):
                 self.model.add(keras.Input(known[0], dtype=known[1]))
-        self.model.add(inner)
-        return self
+            self.model.add(inner)
 
 
 class Model(KerasNet):
