@@ -50,10 +50,12 @@ class KerasModel:
     ) -> Any:
         """Train for some epochs, on Spark where `x` is a `TFDataset` or `distributed` is true, and otherwise here.
 
-        Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here.
+        Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here;
+        a fit on Spark takes `session_config`, for the sessions of a Keras 2 model's workers.
         """
         if not isinstance(x, TFDataset) and not distributed:
             return self.model.fit(x, y, batch_size=batch_size, epochs=epochs, validation_data=validation_data, **kwargs)
+        session_config = kwargs.pop("session_config", None)
         if kwargs:
             raise JobError(
                 f"`{next(iter(kwargs))}` must be left out of a fit on Spark. Received: {kwargs!r}. Use TFOptimizer, "
@@ -65,7 +67,9 @@ class KerasModel:
             dataset = x
         else:
             dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
-        optimizer = TFOptimizer.from_keras(self.model, dataset, model_dir=self.model_dir, optimizer=self.optimizer)
+        optimizer = TFOptimizer.from_keras(
+            self.model, dataset, session_config, model_dir=self.model_dir, optimizer=self.optimizer
+        )
         optimizer.optimize(MaxEpoch(epochs))
         return optimizer.history
 
