@@ -150,7 +150,7 @@ class TrainedGraph:
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The validation methods' results, then the scalars'."""
         found = validation_results(logs)
-        return {name: found[name] for name in (*self.measured.by_tag, *self.measured.scalars)}
+        return {name: found.get(name, float("nan")) for name in (*self.measured.by_tag, *self.measured.scalars)}
 
     def tag(self, name: str) -> str:
         """BigDL's name for a metric of a Keras model; validation methods have theirs."""
