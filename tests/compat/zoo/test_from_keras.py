@@ -148,6 +148,10 @@ def test_a_keras_2_model_on_spark(graph):
     here, there = model.evaluate(X, CLASSES), model.evaluate(X, CLASSES, batch_per_thread=7, distributed=True)
     # On Spark a metric goes by Analytics Zoo's name, which has that of BigDL's method in it.
     assert there == pytest.approx({"loss": here["loss"], "accuracy Top1Accuracy": here["accuracy"]}, rel=1e-4)
+    # Before 0.9 results were a list.
+    assert (here[0], there[1], there[-1]) == (here["loss"], there["accuracy Top1Accuracy"], there[1])
+    with pytest.raises(KeyError, match="2 is none of the results. There are: 'loss', 'accuracy Top1Accuracy'"):
+        there[2]
     np.testing.assert_allclose(model.predict(X, distributed=True), model.predict(X), rtol=1e-4, atol=1e-6)
 
 

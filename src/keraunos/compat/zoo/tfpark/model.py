@@ -10,7 +10,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch
 from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
-from keraunos.compat.zoo.tfpark.result_names import result_name
+from keraunos.compat.zoo.tfpark.result_names import Results, result_name
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
@@ -75,15 +75,16 @@ class KerasModel:
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
-    ) -> dict[str, float]:
-        """The loss and the metrics by name, over all rows.
+    ) -> Results:
+        """The loss and the metrics by name, and by place, over all rows.
 
         On Spark the metrics that BigDL has validation methods for go by both names, as in `acc Top1Accuracy`.
         """
         if not isinstance(x, TFDataset) and not distributed:
             found = self.model.evaluate(x, y, batch_size=batch_per_thread or _BATCH_ROWS, verbose=0)
             values = found if isinstance(found, (list, tuple)) else [found]
-            return {name: float(value) for name, value in zip(self.metrics_names, values, strict=False)}
+            named = zip(self.metrics_names, values, strict=False)
+            return Results({name: float(value) for name, value in named})
         if isinstance(x, TFDataset):
             _check_alone(y=y, batch_per_thread=batch_per_thread)
             _check_batch(x, "batch_per_thread", "evaluate")
@@ -91,7 +92,7 @@ class KerasModel:
         trained = self._measured(dataset)
         columns = trained.columns()
         found = evaluate_rdd(dataset.records_for(columns), trained.source(), columns, dataset.rows_predicted_together)
-        return {result_name(name): value for name, value in found.items()}
+        return Results({result_name(name): value for name, value in found.items()})
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
         """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""
