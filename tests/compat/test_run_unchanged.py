@@ -391,3 +391,20 @@ def test_aliases_hold_in_the_script_in_its_modules_and_on_executors(tmp_path):
         "keras 3": "3",
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["programs"]
+
+
+# Names of numpy
+
+
+def test_names_that_numpy_had(tmp_path):
+    program = """
+import numpy as np
+assert np.zeros(2, np.int).dtype == np.int64 and np.float is float and np.object is object and np.unicode is str
+assert np.Inf == -np.NINF == np.infty and np.isnan(np.NaN) and np.product([2, 3]) == 6
+assert np.asscalar(np.ones(1)) == 1.0
+assert np.ones(1).astype(np.bool).dtype == bool and np.bool_ is not bool
+print("done")
+"""
+    (tmp_path / "program.py").write_text(program)
+    done = run("--as", "sparkflow", "program.py", cwd=tmp_path)
+    assert done.stdout == "done\n", done.stderr

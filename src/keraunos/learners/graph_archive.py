@@ -48,6 +48,7 @@ class GraphArchive:
         feeds: from tensor to its value in training and its value in evaluation and prediction.
         tables: operations that fill lookup tables, run once.
         observed: the tensors that measures compare, where there are any: an output and its labels.
+        session: what the user says of sessions, as a serialised ConfigProto in hexadecimal digits.
     """
 
     graph: bytes
@@ -67,6 +68,7 @@ class GraphArchive:
     feeds: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     observed: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
 
     def vector(self) -> Vector:
         """The parameters as one vector of the caller's own."""

@@ -98,4 +98,5 @@ class RowMeans:
         named = list(zip(self._names, sums, rows, strict=True))[self._first :]
         means = {name: value / count if count else math.nan for name, value, count in named}
         found = zip(self._measures.items(), measured, strict=True)
-        return means | {name: measure.result(state) for (name, measure), state in found}
+        # In training nothing is compared.
+        return means | {name: measure.result(state) for (name, measure), state in found if len(state)}

@@ -42,12 +42,10 @@ def measures_in(custom_objects: Mapping[str, Any] | None) -> dict[str, Measure]:
 
 def no_state() -> Sums:
     """The state over no rows, which adds nothing to any other."""
-    return np.zeros(1)
+    return np.zeros(0)
 
 
 def summed(states: Sequence[Sums]) -> Sums:
     """The state of all of them together."""
-    total = no_state()
-    for state in states:
-        total = total + np.asarray(state, np.float64)
-    return total
+    given = [np.asarray(state, np.float64) for state in states if len(state)]
+    return np.sum(np.stack(given), axis=0) if given else no_state()

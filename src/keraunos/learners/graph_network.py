@@ -102,7 +102,9 @@ class Network:
             with v1.name_scope("keraunos_learner"):
                 self._build(definition)
         self.graph.finalize()
-        self._session = v1.Session(graph=self.graph, config=session_config(os.environ))
+        config = session_config(os.environ)
+        config.MergeFromString(bytes.fromhex(archive.session))
+        self._session = v1.Session(graph=self.graph, config=config)
         self._set_values()
         self._make_calls()
 

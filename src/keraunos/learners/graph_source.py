@@ -47,6 +47,7 @@ def graph_source(
     gradients: Sequence[Any] | None = None,
     values: Mapping[str, Any] | None = None,
     observed: Mapping[str, Any] | None = None,
+    session_config: Any = None,
 ) -> ModelSource:
     """A graph, with its values, as something that workers can train or serve.
 
@@ -70,6 +71,7 @@ def graph_source(
         values: values for variables, by name, in place of the session's or the initializers'; those of variables that
             nothing needs are left out.
         observed: the two tensors that measures compare: `output` and `label` (see `graph_measures`).
+        session_config: a ConfigProto for the sessions of workers; what it leaves open, their processes say.
     """
     session, graph = _session_and_graph(session_or_graph)
     names = Names(graph)
@@ -91,7 +93,8 @@ def graph_source(
     tables = _tables(graph, needed)
     with _running(session, graph, kept, tables) as running:
         found = _values(running, kept, values or {}, names)
-    return _source(graph, parts, exchanged, needed, found, tables)
+    session_bytes = b"" if session_config is None else session_config.SerializeToString()
+    return _source(graph, parts, exchanged, needed, found, tables, session_bytes)
 
 
 def values_into_session(session: Any, archive: bytes) -> None:
@@ -312,6 +315,7 @@ def _source(
     needed: dict[str, Any],
     values: dict[str, Value],
     tables: list[Any],
+    session: bytes,
 ) -> ModelSource:
     trained = [each.name for each in exchanged.variables if each.name in values]
     state, optimizer = _moved(parts, trained, values)
@@ -336,6 +340,7 @@ def _source(
         feeds=parts.feeds,
         tables=tuple(each.name for each in tables),
         observed={name: tensor.name for name, tensor in parts.observed.items()},
+        session=session.hex(),
     )
     placeholders = [*parts.inputs.values(), *parts.targets.values()]
     wide = layout.dtype == "float64" or any(each.dtype.base_dtype == tf.float64 for each in placeholders)

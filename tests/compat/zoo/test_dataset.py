@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 
 import numpy as np
@@ -269,6 +270,16 @@ def test_a_tf_data_pipeline_runs_on_executors(spark, graph, parts):
     assert sorted((row[0].tolist(), int(row[1])) for row in rows) == [([i, 2.0 * i], i) for i in range(7)]
     assert [int(row[1]) for row in kept(dataset)] == list(range(7))
     assert [tensor.shape.as_list() for tensor in dataset.tensors] == [[None, 2], [None]]
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_a_table_travels_with_a_pipeline(spark, mode):
+    with tf.Graph().as_default() if mode == "graph" else contextlib.nullcontext():
+        contents = tf.lookup.KeyValueTensorInitializer([1, 0, -1], [-1, 0, 1])
+        table = tf.lookup.StaticHashTable(contents, default_value=100)
+        data = tf.compat.v1.data.Dataset.from_tensor_slices([1, 2, -1, 5]).map(table.lookup)
+        dataset = TFDataset.from_tf_data_dataset(data, batch_size=4)
+    assert [int(row[0]) for row in kept(dataset)] == [-1, 100, 1, 100]
 
 
 def test_batches_of_a_tf_data_pipeline_are_taken_apart(spark):

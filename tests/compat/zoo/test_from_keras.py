@@ -75,8 +75,8 @@ def test_keras_2_models_that_cannot_be_trained_are_refused(graph):
         TFOptimizer.from_keras(keras2(metrics=[tf_keras.metrics.AUC(name="auc")]), dataset())
     with pytest.raises(ModelError, match="one tensor for each of"):
         TFOptimizer.from_keras(keras2(), TFDataset.from_ndarrays(((X, X), CLASSES), batch_size=4))
-    with pytest.raises(JobError, match="set_session"):
-        TFOptimizer.from_keras(keras2(), dataset(), session_config=tf.compat.v1.ConfigProto())
+    with pytest.raises(JobError, match="`session_config` must be a tf.ConfigProto. Received: 4"):
+        TFOptimizer.from_keras(keras2(), dataset(), session_config=4)
 
 
 def test_a_keras_2_model_of_eager_mode_is_refused(spark):
@@ -123,6 +123,8 @@ def test_an_optim_method_takes_the_place_of_keras_3s_optimizer(spark):
     np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-4, atol=1e-6)
     with pytest.raises(JobError, match="model.compile\\(metrics="):
         TFOptimizer.from_keras(model, data, metrics={"a": 1})
+    with pytest.raises(JobError, match="`session_config` must be left out for a Keras 3 model"):
+        TFOptimizer.from_keras(model, data, session_config=tf.compat.v1.ConfigProto())
 
 
 def check_files(model, root, name, weights):
@@ -164,10 +166,15 @@ def test_a_keras_2_model_on_spark(graph, mounted, tmp_path):
     again.set_weights([np.zeros_like(each) for each in again.get_weights()])
     again.load_weights(f"{mounted}/weights")
     np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
-    model.fit(X, CLASSES, batch_size=12, epochs=2, distributed=True)
+    threads = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+    model.fit(X, CLASSES, batch_size=12, epochs=2, distributed=True, session_config=threads)
     here, there = model.evaluate(X, CLASSES), model.evaluate(X, CLASSES, batch_per_thread=7, distributed=True)
     # On Spark a metric goes by Analytics Zoo's name, which has that of BigDL's method in it.
     assert there == pytest.approx({"loss": here["loss"], "accuracy Top1Accuracy": here["accuracy"]}, rel=1e-4)
+    # Before 0.9 results were a list.
+    assert (here[0], there[1], there[-1]) == (here["loss"], there["accuracy Top1Accuracy"], there[1])
+    with pytest.raises(KeyError, match="2 is none of the results. There are: 'loss', 'accuracy Top1Accuracy'"):
+        there[2]
     np.testing.assert_allclose(model.predict(X, distributed=True), model.predict(X), rtol=1e-4, atol=1e-6)
 
 

@@ -16,6 +16,7 @@ from keraunos.compat.zoo.bigdl.optim.optimizer import (
     TriggerOr,
     trigger_named,
 )
+from keraunos.compat.zoo.util import triggers
 from keraunos.errors import JobError
 
 
@@ -119,3 +120,11 @@ def test_a_trigger_may_be_named_and_what_is_none_is_refused():
         MaxEpoch(0)
     with pytest.raises(JobError, match="`interval`"):
         SeveralIteration(2.5)
+
+
+def test_analytics_zoos_names():
+    assert issubclass(triggers.MaxEpoch, MaxEpoch)
+    assert triggers.MaxEpoch(max=3).max_epoch == 3
+    either = triggers.TriggerOr(triggers.MaxEpoch(2), triggers.SeveralIteration(3))
+    assert isinstance(either, triggers.ZooTrigger)
+    assert [either.fires(state) for state in training(6, 2)] == [False, False, True, True, True, True]

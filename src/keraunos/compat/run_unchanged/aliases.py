@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from keraunos.compat.python2 import imports as python2
-from keraunos.compat.run_unchanged import era, keras1, shadows
+from keraunos.compat.run_unchanged import era, keras1, old_numpy, shadows
 from keraunos.compat.run_unchanged.systems import System
 
 
@@ -48,6 +48,7 @@ def install(system: System) -> None:
         era.enter(system.keras)
         keras1.install()
     if system.name:
+        old_numpy.install()
         python2.install()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
-from keraunos.compat.zoo.tfpark.trained_graph import Measured, TrainedGraph, check_trainable
+from keraunos.compat.zoo.tfpark.trained_graph import Measured, TrainedGraph, check_session_config, check_trainable
 from keraunos.compat.zoo.tfpark.zoo_optimizer import GRADIENT
 from keraunos.errors import ModelError
 
@@ -35,7 +35,13 @@ def is_in_graph(model: Any) -> bool:
 
 
 def trained_keras_graph(
-    model: Any, dataset: TFDataset, *, own_optimizer: bool, metrics: Mapping[str, Any] | None, trains: bool = True
+    model: Any,
+    dataset: TFDataset,
+    *,
+    own_optimizer: bool,
+    metrics: Mapping[str, Any] | None,
+    trains: bool = True,
+    session_config: Any = None,
 ) -> TrainedGraph:
     """The graph of a compiled model; with `own_optimizer`, one whose Keras optimizer applies the gradients.
 
@@ -48,6 +54,7 @@ def trained_keras_graph(
         )
     if trains:
         check_trainable(dataset)
+    check_session_config(session_config)
     graph = model.total_loss.graph
     with graph.as_default(), _quietly():
         scalars = dict(_row_means(model) if metrics is None else metrics)
@@ -64,6 +71,7 @@ def trained_keras_graph(
         train_op=train_op,
         gradients=gradients,
         of_keras=True,
+        session_config=session_config,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch
 from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_graph
-from keraunos.compat.zoo.tfpark.result_names import result_name
+from keraunos.compat.zoo.tfpark.result_names import Results, result_name
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
@@ -50,10 +50,12 @@ class KerasModel:
     ) -> Any:
         """Train for some epochs, on Spark where `x` is a `TFDataset` or `distributed` is true, and otherwise here.
 
-        Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here.
+        Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here;
+        a fit on Spark takes `session_config`, for the sessions of a Keras 2 model's workers.
         """
         if not isinstance(x, TFDataset) and not distributed:
             return self.model.fit(x, y, batch_size=batch_size, epochs=epochs, validation_data=validation_data, **kwargs)
+        session_config = kwargs.pop("session_config", None)
         if kwargs:
             raise JobError(
                 f"`{next(iter(kwargs))}` must be left out of a fit on Spark. Received: {kwargs!r}. Use TFOptimizer, "
@@ -65,21 +67,24 @@ class KerasModel:
             dataset = x
         else:
             dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
-        optimizer = TFOptimizer.from_keras(self.model, dataset, model_dir=self.model_dir, optimizer=self.optimizer)
+        optimizer = TFOptimizer.from_keras(
+            self.model, dataset, session_config, model_dir=self.model_dir, optimizer=self.optimizer
+        )
         optimizer.optimize(MaxEpoch(epochs))
         return optimizer.history
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
-    ) -> dict[str, float]:
-        """The loss and the metrics by name, over all rows.
+    ) -> Results:
+        """The loss and the metrics by name, and by place, over all rows.
 
         On Spark the metrics that BigDL has validation methods for go by both names, as in `acc Top1Accuracy`.
         """
         if not isinstance(x, TFDataset) and not distributed:
             found = self.model.evaluate(x, y, batch_size=batch_per_thread or _BATCH_ROWS, verbose=0)
             values = found if isinstance(found, (list, tuple)) else [found]
-            return {name: float(value) for name, value in zip(self.metrics_names, values, strict=False)}
+            named = zip(self.metrics_names, values, strict=False)
+            return Results({name: float(value) for name, value in named})
         if isinstance(x, TFDataset):
             _check_alone(y=y, batch_per_thread=batch_per_thread)
             _check_batch(x, "batch_per_thread", "evaluate")
@@ -87,7 +92,7 @@ class KerasModel:
         trained = self._measured(dataset)
         columns = trained.columns()
         found = evaluate_rdd(dataset.records_for(columns), trained.source(), columns, dataset.rows_predicted_together)
-        return {result_name(name): value for name, value in found.items()}
+        return Results({result_name(name): value for name, value in found.items()})
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
         """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""

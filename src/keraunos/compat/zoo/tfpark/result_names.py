@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from keraunos.telemetry.charts import VALIDATION
 
@@ -15,6 +16,18 @@ _METHODS = {
     "mae": "MAE",
     "auc": "AucScore",
 }
+
+
+class Results(dict[str, float]):
+    """The loss and the metrics by name, in the order of `metrics_names`; also by their places, as in a list.
+
+    `KerasModel.evaluate` returned a list until 0.8 and a dict from 0.9 on.
+    """
+
+    def __missing__(self, key: Any) -> float:
+        if isinstance(key, int) and -len(self) <= key < len(self):
+            return list(self.values())[key]
+        raise KeyError(f"{key!r} is none of the results. There are: {', '.join(map(repr, self))}.")
 
 
 def result_name(metric: str) -> str:

@@ -21,7 +21,7 @@ _BATCHING = ("BatchDataset", "MapAndBatchDataset")
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 # The beginning of the names of tables that TensorFlow writes into the pipeline with their contents.
 _TRAVELS = "HashTableFromGraphDef/"
-_RESOURCES = ("VarHandleOp", "VariableV2", "Variable", "HashTable", "MutableHashTable", "LookupTable")
+_RESOURCES = ("VarHandleOp", "VariableV2", "Variable", "HashTable", "MutableHashTable", "MutableDenseHashTable")
 
 
 class TfDataRows(RowSource):
@@ -134,7 +134,7 @@ def _check_nodes(graph: bytes, argument: str, *, batched: bool, by_file: bool) -
                 "(from_generator, py_function, numpy_function), which lives in the driver's process only. Make an RDD "
                 "of its elements and use TFDataset.from_rdd."
             )
-        if node.op.startswith(_RESOURCES) and not any(name.startswith(_TRAVELS) for name in (node.name, *node.input)):
+        if node.op.startswith(_RESOURCES) and not node.name.startswith(_TRAVELS):
             raise JobError(
                 f"`{argument}` must not depend on variables or mutable tables, which live in the driver's process "
                 f"only. Received: {node.op} ({node.name!r}). Do that part in the graph that is trained."

@@ -50,7 +50,7 @@ class TFOptimizer:
         clip_value: the range that each element of the gradient is cut to, as a pair, or as a number for both sides.
         metrics: scalars by name, means over a batch's rows, measured in training and validation.
         tensor_with_value: values of placeholders that are no dataset's, as one or as (in training, in validation).
-        session_config: the configuration of a new session.
+        session_config: the configuration of a new session, and of those of the workers.
         model_dir: where checkpoints are written; any Hadoop path.
         updates: operations that run with each step; by default those in the collection UPDATE_OPS.
     """
@@ -179,25 +179,28 @@ class TFOptimizer:
         Args:
             keras_model: the model, which has the trained weights after `optimize`.
             dataset: records of (features, labels).
-            session_config: must be left out: Keras has its own session.
+            session_config: a configuration for the workers' sessions; for Keras 2 only, whose own session stays.
             model_dir: where checkpoints are written; any Hadoop path.
             metrics: scalars by name, means over a batch's rows, in place of the compiled metrics; for Keras 2 only.
             optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
         """
-        if session_config is not None:
-            raise JobError(
-                "`session_config` must be left out: Keras has a session of its own. Received: "
-                f"{session_config!r}. Give it to Keras with tf.keras.backend.set_session before the model is made."
-            )
         trained: Trained
         if is_in_graph(keras_model):
-            trained = trained_keras_graph(keras_model, dataset, own_optimizer=optimizer is None, metrics=metrics)
+            trained = trained_keras_graph(
+                keras_model,
+                dataset,
+                own_optimizer=optimizer is None,
+                metrics=metrics,
+                session_config=session_config,
+            )
         else:
-            if metrics is not None:
-                raise JobError(
-                    "`metrics` must be left out for a Keras 3 model. Received: "
-                    f"{metrics!r}. Give them to model.compile(metrics=…)."
-                )
+            instead = {
+                "metrics": (metrics, "Give them to model.compile(metrics=…)"),
+                "session_config": (session_config, "It is for Keras 2 in a graph; workers use their share of the host"),
+            }
+            for name, (value, advice) in instead.items():
+                if value is not None:
+                    raise JobError(f"`{name}` must be left out for a Keras 3 model. Received: {value!r}. {advice}.")
             trained = TrainedKeras(keras_model, dataset, applies_itself=optimizer is None)
         return cls._of(trained, optimizer, model_dir)
 

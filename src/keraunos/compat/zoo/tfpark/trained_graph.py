@@ -101,6 +101,7 @@ class TrainedGraph:
     train_op: Any = None
     gradients: Mapping[Any, Any] | None = None
     of_keras: bool = False
+    session_config: Any = None
 
     @property
     def applies_itself(self) -> bool:
@@ -139,6 +140,7 @@ class TrainedGraph:
             variables=list(own) or None,
             gradients=list(own.values()) or None,
             observed={} if self.driver_measure else self.measured.observed,
+            session_config=self.session_config,
         )
 
     def custom_objects(self) -> dict[str, Any]:
@@ -148,7 +150,7 @@ class TrainedGraph:
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The validation methods' results, then the scalars'."""
         found = validation_results(logs)
-        return {name: found[name] for name in (*self.measured.by_tag, *self.measured.scalars)}
+        return {name: found.get(name, float("nan")) for name in (*self.measured.by_tag, *self.measured.scalars)}
 
     def tag(self, name: str) -> str:
         """BigDL's name for a metric of a Keras model; validation methods have theirs."""
@@ -249,9 +251,12 @@ def found_graph(
             raise JobError("`inputs` must come with `dataset`, which feeds them. Received: no dataset.")
         owner, fed = dataset, paired(inputs, dataset)
     check_trainable(owner)
+    check_session_config(session_config)
     if session is None:
         session = new_session(loss.graph, session_config)
-    return TrainedGraph(session, loss, owner, fed, feeds, measured, updates, train_op, gradients)
+    return TrainedGraph(
+        session, loss, owner, fed, feeds, measured, updates, train_op, gradients, session_config=session_config
+    )
 
 
 def new_session(graph: Any, session_config: Any = None) -> Any:
@@ -263,6 +268,12 @@ def new_session(graph: Any, session_config: Any = None) -> Any:
         session = v1.Session(graph=graph, config=session_config)
         session.run([v1.global_variables_initializer(), v1.local_variables_initializer(), v1.tables_initializer()])
     return session
+
+
+def check_session_config(session_config: Any) -> None:
+    """Refuse what is no configuration of a session."""
+    if session_config is not None and not hasattr(session_config, "intra_op_parallelism_threads"):
+        raise JobError(f"`session_config` must be a tf.ConfigProto. Received: {session_config!r}.")
 
 
 def check_trainable(dataset: TFDataset) -> None:
