@@ -188,7 +188,7 @@ class TFEstimator:
                 logger.warning(
                     "`steps` of an evaluation on Spark has no meaning: all rows of the dataset are measured."
                 )
-            labels = _parts(dataset)[1]
+            labels = _apart(dataset.tensors)[1]
             spec = self._spec(dataset, _EVAL)
             measures = Measures.of(eval_methods, spec.predictions, labels, spec.loss, dataset)
             with self._session(graph, checkpoint_path) as session:
@@ -336,6 +336,10 @@ def _parts(dataset: TFDataset) -> tuple[Any, Any]:
             for tensor, rank in zip(flatten(tensors), ranks, strict=True)
         ]
         tensors = pack(tensors, leaves)
+    return _apart(tensors)
+
+
+def _apart(tensors: Any) -> tuple[Any, Any]:
     if isinstance(tensors, tuple) and len(tensors) == 2:
         return tensors[0], tensors[1]
     return (tensors[0] if isinstance(tensors, tuple) and len(tensors) == 1 else tensors), None
