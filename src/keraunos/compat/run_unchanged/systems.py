@@ -90,6 +90,7 @@ SYSTEMS = {
         System(
             "zoo",
             aliases={"bigdl": "keraunos.compat.zoo.bigdl", "zoo": "keraunos.compat.zoo"},
+            fallbacks={"tensorflow_estimator": "keraunos.compat.tensorflow1.tensorflow_estimator"},
             shadows=TENSORFLOW_1,
         ),
     )

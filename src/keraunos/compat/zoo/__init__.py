@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.common.nncontext import (
+        ZooContext,
+        getOrCreateSparkContext,
         init_nncontext,
         init_spark_conf,
         init_spark_on_k8s,
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ZooContext",
+    "getOrCreateSparkContext",
     "init_nncontext",
     "init_spark_conf",
     "init_spark_on_k8s",
@@ -25,10 +29,14 @@ __all__ = [
     "init_spark_standalone",
     "stop_spark_standalone",
 ]
+# What programs took from here beside that, because it had been imported here.
+_ALSO = frozenset(
+    {"JTensor", "Sample", "SparkConf", "SparkContext", "get_node_and_core_number", "init_engine", "np", "os"}
+)
 
 
 def __getattr__(name: str) -> Any:
     # Executors import rules from below this package and need no Spark context for that.
-    if name in __all__:
+    if name in __all__ or name in _ALSO:
         return getattr(importlib.import_module("keraunos.compat.zoo.common.nncontext"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module 'zoo' has no attribute {name!r} here.")

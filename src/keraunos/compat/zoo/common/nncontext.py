@@ -5,14 +5,51 @@ There is no engine to set up: any context will do, and these functions only get 
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from typing import Any, NoReturn
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError
 
+__all__ = [
+    "ZooContext",
+    "getOrCreateSparkContext",
+    "get_optimizer_version",
+    "init_nncontext",
+    "init_spark_conf",
+    "init_spark_on_k8s",
+    "init_spark_on_local",
+    "init_spark_on_yarn",
+    "init_spark_standalone",
+    "multiprocessing",
+    "set_optimizer_version",
+    "stop_spark_standalone",
+    "warnings",
+]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
+
 _LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _bigdl.__all__:
+        return getattr(_bigdl, name)
+    raise AttributeError(f"module 'zoo.common.nncontext' has no attribute {name!r} here.")
+
+
+class ZooContext:
+    """What a program asked for before its context is made.
+
+    `log_output` asked for the output of Spark's process. That comes with the program's own in any case, as long as
+    nobody redirects it.
+    """
+
+    log_output = False
 
 
 def init_nncontext(
@@ -38,6 +75,27 @@ def init_nncontext(
     context = builder.getOrCreate().sparkContext
     context.setLogLevel(spark_log_level.upper())
     return context
+
+
+def getOrCreateSparkContext(conf: SparkConf | None = None, appName: str | None = None) -> SparkContext:
+    """The running Spark context, or a new one."""
+    conf = init_spark_conf() if conf is None else conf
+    return SparkContext.getOrCreate(conf if appName is None else conf.setAppName(appName))
+
+
+def get_optimizer_version(bigdl_type: str = "float") -> str:
+    """The only one that there is."""
+    del bigdl_type
+    return "optimizerV1"
+
+
+def set_optimizer_version(optimizerVersion: str, bigdl_type: str = "float") -> None:
+    """Refuse another one than the one that there is."""
+    if optimizerVersion.lower() != "optimizerv1":
+        raise JobError(
+            f"`optimizerVersion` must be 'optimizerV1': BigDL's second version ran its models in MKL-DNN. Received: "
+            f"{optimizerVersion!r} ({bigdl_type})."
+        )
 
 
 def init_spark_conf(conf: dict[str, str] | None = None) -> SparkConf:

@@ -16,12 +16,14 @@ from typing import Any
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxIteration, SeveralIteration
 from keraunos.compat.zoo.tfpark.estimator_measures import Measures, Results
-from keraunos.compat.zoo.tfpark.structure import flatten
+from keraunos.compat.zoo.tfpark.structure import flatten, pack
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 from keraunos.compat.zoo.tfpark.zoo_optimizer import ClippingOptimizer, ZooOptimizer
 from keraunos.errors import JobError, ModelError
+from keraunos.job.columns import Columns
+from keraunos.launch.predict import predict_rdd
 
 logger = logging.getLogger(__name__)
 
@@ -186,11 +188,11 @@ class TFEstimator:
                 logger.warning(
                     "`steps` of an evaluation on Spark has no meaning: all rows of the dataset are measured."
                 )
-            labels = _parts(dataset)[1]
+            labels = _apart(dataset.tensors)[1]
             spec = self._spec(dataset, _EVAL)
             measures = Measures.of(eval_methods, spec.predictions, labels, spec.loss, dataset)
             with self._session(graph, checkpoint_path) as session:
-                return Results.of(measures.over(TFPredictor(session, measures.tensors).predict()))
+                return Results.of(measures.over(_predicted(session, measures.tensors, dataset)))
 
     def predict(
         self, input_fn: Callable[..., Any], predict_keys: Any = None, checkpoint_path: str | None = None
@@ -210,7 +212,7 @@ class TFEstimator:
             predictions = self._spec(dataset, _PREDICT).predictions
             keys, outputs = _asked(predictions, predict_keys)
             with self._session(graph, checkpoint_path) as session:
-                found = TFPredictor(session, outputs).predict()
+                found = _predicted(session, outputs, dataset)
             return found if keys is None else found.map(lambda row: _by_key(keys, row))
 
     def _spec(self, dataset: TFDataset, mode: str) -> Any:
@@ -322,11 +324,39 @@ def _checked_steps(dataset: TFDataset, steps: Any) -> int:
 
 
 def _parts(dataset: TFDataset) -> tuple[Any, Any]:
-    """The tensors of features and of labels; a dataset without labels has only the first."""
+    """The tensors of features and of labels; a dataset without labels has only the first.
+
+    Those of a dataset without any batch are of a single record.
+    """
     tensors = dataset.tensors
+    if not dataset.has_batch:
+        ranks = [None if meta.shape is None else len(meta.shape) for meta in dataset.metas]
+        leaves = [
+            tensor[0] if rank is None or tensor.shape.ndims == rank + 1 else tensor
+            for tensor, rank in zip(flatten(tensors), ranks, strict=True)
+        ]
+        tensors = pack(tensors, leaves)
+    return _apart(tensors)
+
+
+def _apart(tensors: Any) -> tuple[Any, Any]:
     if isinstance(tensors, tuple) and len(tensors) == 2:
         return tensors[0], tensors[1]
     return (tensors[0] if isinstance(tensors, tuple) and len(tensors) == 1 else tensors), None
+
+
+class _OneByOne(TFPredictor):
+    """Predicts for a record at a time, as a graph for single records needs it."""
+
+    def predict(self) -> Any:
+        """An RDD with what the model gives for each record."""
+        columns = Columns(features=self._slots)
+        return predict_rdd(self._dataset.records_for(columns), self._source(), columns, 1)
+
+
+def _predicted(session: Any, outputs: Any, dataset: TFDataset) -> Any:
+    predictor = TFPredictor if dataset.has_batch else _OneByOne
+    return predictor(session, outputs).predict()
 
 
 def _asked(predictions: Any, keys: Any) -> tuple[list[str] | None, list[Any]]:

@@ -28,6 +28,11 @@ class ZooOptimizer:
         self._optimizer = optimizer
         self._name = name or f"Zoo{optimizer.get_name()}"
 
+    @property
+    def inner(self) -> Any:
+        """The optimizer that applies gradients."""
+        return self._optimizer
+
     def get_name(self) -> str:
         """The name of this optimizer."""
         return self._name
@@ -48,9 +53,7 @@ class ZooOptimizer:
             (tf.identity(tf.convert_to_tensor(gradient), name=GRADIENT), variable) for gradient, variable in pairs
         ]
         applied = self._optimizer.apply_gradients(marked, *arguments, **named)
-        notes: dict[str, dict[Any, Any]] = getattr(applied.graph, _NOTE, {})
-        notes[applied.name] = {variable: gradient for gradient, variable in marked}
-        setattr(applied.graph, _NOTE, notes)
+        note_gradients(applied, {variable: gradient for gradient, variable in marked})
         return applied
 
     def minimize(
@@ -109,6 +112,13 @@ class ClippingOptimizer:
         if self._norm is not None:
             gradients, _ = tf.clip_by_global_norm(gradients, self._norm)
         return self._optimizer.apply_gradients(list(zip(gradients, variables, strict=True)), *arguments, **named)
+
+
+def note_gradients(train_op: Any, gradients: dict[Any, Any]) -> None:
+    """Say which tensors an operation takes as the gradients of which variables."""
+    notes: dict[str, dict[Any, Any]] = getattr(train_op.graph, _NOTE, {})
+    notes[train_op.name] = dict(gradients)
+    setattr(train_op.graph, _NOTE, notes)
 
 
 def gradients_of(train_op: Any) -> dict[Any, Any]:

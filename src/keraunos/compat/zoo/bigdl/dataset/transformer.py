@@ -1,0 +1,14 @@
+"""`bigdl.dataset.transformer`: what makes records of arrays. Runs on the driver and on executors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keraunos.compat.zoo.bigdl.util.common import Sample
+
+__all__ = ["Sample", "normalizer"]
+
+
+def normalizer(data: Any, mean: float, std: float) -> Any:
+    """The data less their mean, as multiples of the deviation."""
+    return (data - mean) / std
