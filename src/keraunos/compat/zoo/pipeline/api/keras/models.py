@@ -213,7 +213,7 @@ class KerasNet:
         """The model that `save` wrote."""
         with trusting(*session_trust()):
             model = from_archive(Path(path).read_bytes())
-        return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
+        return net_around(model)
 
     def _compiled(self) -> OptimMethod:
         if self._method is None:
@@ -291,6 +291,11 @@ class Model(KerasNet):
                 "disable_v2_behavior() was called. Use a Sequential."
             )
         self.model = keras.Model(input, output, name=name)
+
+
+def net_around(model: Any) -> KerasNet:
+    """A model of Keras as one of these."""
+    return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
 
 def _of(kind: type[KerasNet], model: Any) -> KerasNet:
