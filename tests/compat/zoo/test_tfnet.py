@@ -24,9 +24,12 @@ else:
     import tensorflow as tf
 
     from keraunos import KerasEstimator
+    from keraunos.compat.zoo.bigdl.nn.criterion import MSECriterion
+    from keraunos.compat.zoo.bigdl.optim.optimizer import Loss, Top1Accuracy
     from keraunos.compat.zoo.bigdl.util.common import Sample
     from keraunos.compat.zoo.frozen_graph import export_folder
     from keraunos.compat.zoo.tfnet import TFNet
+    from keraunos.compat.zoo.tfpark import TFDataset
     from keraunos.errors import DataError, JobError, ModelError
 
     v1 = tf.compat.v1
@@ -288,12 +291,38 @@ else:
         lists = context.parallelize([[row] for row in X], 2)
         np.testing.assert_allclose(net.predict(lists, 3).collect(), expected, **close)
         here = net.predict(X, batch_per_thread=3, distributed=False)
-        assert len(here) == 7
+        assert here.shape == (7, 2)
         np.testing.assert_allclose(here, expected, **close)
+        dataset = TFDataset.from_ndarrays((X, np.zeros(7, np.int32)), batch_per_thread=3)
+        np.testing.assert_allclose(net.predict(dataset).collect(), expected, **close)
         with pytest.raises(JobError, match="distributed=True"):
             net.predict(lists, distributed=False)
         with pytest.raises(JobError, match="`mini_batch` must be False"):
             net.predict(X, mini_batch=True)
+
+    @pytest.mark.spark
+    def test_a_net_is_measured_on_executors(spark, small):
+        net, classes = small.net(), small.run(small.classes).astype(np.int32)
+        classes[:2] = 1 - classes[:2]
+        loss = Loss(MSECriterion())
+        for dataset in (
+            TFDataset.from_ndarrays((X, classes)),
+            spark.sparkContext.parallelize([[row, each] for row, each in zip(X, classes, strict=True)], 3),
+        ):
+            (found,) = net.evaluate(dataset, 2, [Top1Accuracy()])
+            assert (found.result, found.total_num, found.method) == (pytest.approx(5 / 7), 7, "Top1Accuracy")
+        rdd = spark.sparkContext.parallelize([Sample.from_ndarray(row, np.zeros(2)) for row in X], 2)
+        assert net.evaluate(rdd, 3, [loss])[0].result == pytest.approx(
+            float((small.run(small.y) ** 2).mean()), rel=1e-4
+        )
+
+    def test_a_net_of_scalars_gives_a_scalar():
+        with tf.Graph().as_default(), v1.Session() as session:
+            x = v1.placeholder(tf.float32, [])
+            net = TFNet.from_session(session, [x], [x + 1])
+        out = net.forward(np.array(1.0))
+        assert out.shape == ()
+        assert out == 2.0
 
     @pytest.mark.spark
     def test_a_model_with_a_net_in_it_trains_on_executors(spark):

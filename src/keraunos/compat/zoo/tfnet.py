@@ -139,15 +139,16 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     def forward(self, x: Any) -> Any:
         """The outputs for a batch: an array, or a list of arrays."""
-        return _one_or_all(self._running().forward(self.graph, _arrays(x, self._graph.inputs)))
+        return _one_or_all(self._running().forward(self.graph, _arrays(x, self._graph.inputs, rows=False)))
 
     def backward(self, x: Any, grad: Any) -> Any:
         """The gradient by the inputs, where `grad` is that by the outputs; `parameters` then has that by the variables.
 
         Zero where an input has no gradient.
         """
-        given = _arrays(grad, self._graph.outputs, "grad")
-        by_inputs, by_variables = self._running().backward(self.graph, _arrays(x, self._graph.inputs), given)
+        given = _arrays(grad, self._graph.outputs, "grad", rows=False)
+        inputs = _arrays(x, self._graph.inputs, rows=False)
+        by_inputs, by_variables = self._running().backward(self.graph, inputs, given)
         self._gradients = by_variables
         return _one_or_all(by_inputs)
 
@@ -170,12 +171,14 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         frozen_graph.write_folder(str(folder), self.graph, trainable=bool(self.trainable))
 
     def predict(self, x: Any, batch_per_thread: int = -1, distributed: bool = True, mini_batch: bool = False) -> Any:
-        """What the net gives for each record: an RDD in the order of the records, or a list with `distributed=False`.
+        """What the net gives for each record: an RDD in the order of the records, or an array with `distributed=False`.
+
+        Of a net with several outputs it is a list of arrays for each record, and a list of such lists.
 
         Args:
             x: an array, or a list of arrays for several inputs, with a row a record; or an RDD of records: arrays,
-                lists of arrays, or `Sample`s, of which only the inputs are looked at.
-            batch_per_thread: rows that are computed at once; -1 for as many as suit.
+                lists of arrays, or `Sample`s, of which only the inputs are looked at; or a `TFDataset`.
+            batch_per_thread: rows that are computed at once; -1 for as many as suit. A `TFDataset` has its own.
             distributed: whether executors compute it.
             mini_batch: must be False.
         """
@@ -186,15 +189,43 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         rows = _BATCH_ROWS if batch_per_thread == -1 else batch_per_thread
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
             raise JobError(f"`batch_per_thread` must be -1 or at least 1. Received: {batch_per_thread!r}.")
+        # Workers, which import this module, need no driver side of Spark.
+        from keraunos.compat.zoo import tfnet_records
+
+        if hasattr(x, "row_source"):
+            return tfnet_records.predicted(tfnet_records.dataset_rows(x), self.graph, x.rows_predicted_together)
         is_rdd = hasattr(x, "mapPartitions")
         if distributed:
             from keraunos.compat.zoo.sample_records import spread_arrays
-            from keraunos.compat.zoo.tfnet_records import predicted
 
-            return predicted(x if is_rdd else spread_arrays(_arrays(x, self._graph.inputs)), self.graph, rows)
+            records = x if is_rdd else spread_arrays(_arrays(x, self._graph.inputs))
+            return tfnet_records.predicted(records, self.graph, rows)
         if is_rdd:
             raise JobError("An RDD must be predicted with distributed=True. Received: distributed=False.")
-        return list(self._predicted_here(_arrays(x, self._graph.inputs), rows))
+        found = list(self._predicted_here(_arrays(x, self._graph.inputs), rows))
+        return np.stack(found) if found and len(self._graph.outputs) == 1 else found
+
+    def evaluate(self, dataset: Any, batch_size: int, val_methods: Sequence[Any]) -> list[Any]:
+        """What validation methods make of the net's output, which executors compute: an `EvaluatedResult` for each.
+
+        Args:
+            dataset: an RDD of `Sample`s, or of lists of arrays, inputs first, then a label; or a `TFDataset` of pairs
+                (features, labels).
+            batch_size: rows that are computed at once; a `TFDataset` has its own.
+            val_methods: methods of `bigdl.optim.optimizer`.
+        """
+        from keraunos.compat.zoo import tfnet_records
+
+        if len(self._graph.outputs) != 1:
+            raise JobError(f"A net must have one output to be evaluated. Received: {len(self._graph.outputs)}.")
+        if hasattr(dataset, "row_source"):
+            return tfnet_records.measured(
+                tfnet_records.dataset_rows(dataset, labels=True),
+                self.graph,
+                dataset.rows_predicted_together,
+                val_methods,
+            )
+        return tfnet_records.measured(dataset, self.graph, batch_size, val_methods)
 
     def build(self, input_shape: Any = None) -> None:
         """Make the layer's weights, which start from the graph's values."""
@@ -203,11 +234,6 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         if named:
             return
         graph = self._graph
-        if not v1.executing_eagerly_outside_functions():
-            raise ModelError(
-                "A TFNet must become a layer of a Keras model in a program that runs TensorFlow 2. Received: one in "
-                "which disable_v2_behavior() was called. Use zoo.pipeline.api.keras.models.Sequential."
-            )
         for layer, names in ((self, graph.variables), (self._constants, graph.constants)):
             for name, (dtype, shape) in zip(names, graph.specs(names), strict=True):
                 named[name] = layer.add_weight(
@@ -348,14 +374,15 @@ def _read(
     return graph, trainable or was_trainable
 
 
-def _arrays(given: Any, names: Sequence[str], argument: str = "x") -> list[Array]:
+def _arrays(given: Any, names: Sequence[str], argument: str = "x", *, rows: bool = True) -> list[Array]:
+    """An array for each of some tensors, with a row a record unless the tensors may be anything."""
     each_given = list(given) if isinstance(given, (list, tuple)) and len(names) > 1 else [given]
     if len(each_given) != len(names):
         raise DataError(
             f"`{argument}` must be {len(names)} arrays, for {', '.join(map(repr, names))}. Received: {len(each_given)}."
         )
     found = [np.asarray(each) for each in each_given]
-    if any(each.ndim == 0 or each.dtype == object for each in found):
+    if any((rows and each.ndim == 0) or each.dtype == object for each in found):
         raise DataError(f"`{argument}` must be arrays with a row a record. Received: {given!r}.")
     return found
 

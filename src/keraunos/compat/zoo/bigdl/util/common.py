@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +17,33 @@ __all__ = [
     "DOUBLEMAX",
     "INTMAX",
     "INTMIN",
+    "EvaluatedResult",
     "JTensor",
     "Sample",
     "create_spark_conf",
     "get_spark_context",
     "init_engine",
+    # Programs import all from here, and use these without an import of their own.
+    "np",
+    "os",
+    "sys",
+    "tempfile",
     "to_list",
 ]
 
 INTMAX = 2147483647
 INTMIN = -2147483648
+
+
+class EvaluatedResult(NamedTuple):
+    """What a validation method made of some records."""
+
+    result: float
+    total_num: int
+    method: str
+
+    def __str__(self) -> str:
+        return f"Evaluated result: {self.result}, total_num: {self.total_num}, method: {self.method}"
 
 
 class JTensor:

@@ -17,12 +17,13 @@ from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower
 from keraunos.compat.zoo.bigdl.optim.summaries import Summary, TrainSummary, ValidationSummary
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState
 from keraunos.compat.zoo.pipeline.api.keras import training
-from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks, Records
+from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks, Records, split, with_held_out
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2, tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
-from keraunos.errors import DataError, JobError, ModelError
+from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns
 from keraunos.launch import local, preflight, spark
+from keraunos.launch.evaluate import evaluate_rdd
 from keraunos.launch.predict import predict_rdd
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
@@ -34,9 +35,8 @@ from keraunos.trust import trusting
 import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
-import tensorflow as tf  # noqa: E402 - the same
 
-from keraunos.compat.zoo.pipeline.api.keras.layers import noted_shape  # noqa: E402 - the same
+from keraunos.compat.zoo.pipeline.api.keras.layer_making import noted_shape  # noqa: E402 - the same
 
 
 class KerasNet:
@@ -98,13 +98,15 @@ class KerasNet:
             distributed: whether Spark's executors train; otherwise one process on this machine does.
         """
         method = self._compiled()
-        records = Records(x, y)
         entries = len(self.model.inputs) + len(self.model.outputs)
-        records, validation = _split(records, validation_split, validation_data, entries)
-        plan = self._plan(nb_epoch, validation, batch_size)
+        records, validation = split(Records(x, y), validation_split, validation_data, entries)
+        held_out = None if validation is None else validation.brought(entries)
+        plan = self._plan(nb_epoch)
         rule = training.rule_for(method, self._clipping)
-        hooks = KerasHooks(plan, self._state, {"": method}, RateFollower.of(method, rule))
-        data = records.spread(entries) if distributed else None
+        hooks = KerasHooks(
+            plan, self._state, {"": method}, RateFollower.of(method, rule), validates=held_out is not None
+        )
+        data = with_held_out(records.spread(entries), held_out) if distributed else None
         job = training.job_for(
             self.model,
             method,
@@ -112,9 +114,10 @@ class KerasNet:
             {**plan.schedule(self._state), "seed": self._state.neval - 1},
             batch_size=batch_size,
             workers=1 if data is None else _workers(data, batch_size),
+            validates=held_out is not None,
         )
         if data is None:
-            result = local.fit(job, [records.table(job.columns.names)], hooks=[hooks])
+            result = local.fit(job, [records.table(job.columns, held_out)], hooks=[hooks])
         else:
             result = spark.fit(job, data, hooks=[hooks])
         self.model.set_weights(from_archive(result.archive, trusted=job.model.trusted).get_weights())
@@ -122,11 +125,19 @@ class KerasNet:
 
     @in_tensorflow_2
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> list[float]:
-        """The loss, then the metrics, over records, which are brought to the driver."""
+        """The loss, then the metrics, over records; executors measure those of an RDD, the driver its arrays."""
         self._compiled()
-        columns = Records(x, y).brought(len(self.model.inputs) + len(self.model.outputs))
-        found = _measured(self.model, columns, batch_size)
-        return [found.pop("loss"), *found.values()]
+        records = Records(x, y)
+        columns = training.columns_of(self.model)
+        if records.rdd is not None:
+            source = live_source(self.model, backend="tensorflow")
+            found = evaluate_rdd(records.spread(len(columns.names)), source, columns, batch_size)
+        else:
+            count, arrays = len(columns.features), records.brought(len(columns.names))
+            found = self.model.evaluate(
+                _one(arrays[:count]), _one(arrays[count:]), batch_size=batch_size, verbose=0, return_dict=True
+            )
+        return [float(found["loss"]), *(float(value) for name, value in found.items() if name != "loss")]
 
     @in_tensorflow_2
     def predict(self, x: Any, batch_per_thread: int = 128, distributed: bool = True) -> Any:
@@ -227,21 +238,13 @@ class KerasNet:
             )
         return self._method
 
-    def _plan(self, nb_epoch: int, validation: Records | None, batch_size: int) -> Plan:
+    def _plan(self, nb_epoch: int) -> Plan:
         plan = Plan(
             MaxEpoch(self._state.epoch - 1 + nb_epoch),
             EveryEpoch(),
             train_summary=self._train_summary,
             val_summary=self._val_summary,
         )
-        if validation is not None:
-            columns = validation.brought(len(self.model.inputs) + len(self.model.outputs))
-
-            def validate(vector: Vector) -> dict[str, float]:
-                write_vector(self.model, vector)
-                return _measured(self.model, columns, batch_size)
-
-            plan.validate = validate
         if self._checkpoint is not None:
             plan.save = self._write_checkpoint
         return plan
@@ -269,15 +272,29 @@ class Sequential(KerasNet):
     def add(self, layer: Any) -> Self:
         """Put a layer, or a whole model, behind the others."""
         inner = layer.model if isinstance(layer, KerasNet) else layer
-        if not self.model.layers and not isinstance(layer, KerasNet):
-            shape = noted_shape(layer)
+        if not self.model.layers:
+            self._begin(layer, inner)
+        elif isinstance(self.model, keras.Sequential):
+            self.model.add(inner)
+        else:
+            outputs = self.model.outputs
+            self.model = keras.Model(self.model.inputs, inner(outputs if len(outputs) > 1 else outputs[0]))
+        return self
+
+    def _begin(self, layer: Any, inner: Any) -> None:
+        shape = None if isinstance(layer, KerasNet) else noted_shape(layer)
+        if isinstance(shape, list):
+            inputs = [keras.Input(each) for each in shape]
+            self.model = keras.Model(inputs, inner(inputs))
+        elif isinstance(inner, keras.Model) and inner.built and len(inner.inputs) > 1:
+            self.model = inner
+        else:
             known = getattr(layer, "row_of_input", None)
             if shape is not None:
                 self.model.add(keras.Input(shape))
-            elif known is not None:
+            elif known is not None and not isinstance(layer, KerasNet):
                 self.model.add(keras.Input(known[0], dtype=known[1]))
-        self.model.add(inner)
-        return self
+            self.model.add(inner)
 
 
 class Model(KerasNet):
@@ -285,12 +302,8 @@ class Model(KerasNet):
 
     def __init__(self, input: Any, output: Any, name: str | None = None) -> None:  # noqa: A002 - Keras 1's name
         super().__init__()
-        if not tf.compat.v1.executing_eagerly_outside_functions():
-            raise ModelError(
-                "A Model must be built in a program that runs TensorFlow 2. Received: one in which "
-                "disable_v2_behavior() was called. Use a Sequential."
-            )
-        self.model = keras.Model(input, output, name=name)
+        with tensorflow_2():
+            self.model = keras.Model(input, output, name=name)
 
 
 def net_around(model: Any) -> KerasNet:
@@ -303,35 +316,6 @@ def _of(kind: type[KerasNet], model: Any) -> KerasNet:
     KerasNet.__init__(made)
     made.model = model
     return made
-
-
-def _split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
-    """The records to train on and those to validate on."""
-    if given is not None:
-        x, y = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
-        return records, Records(x, y, "validation_data")
-    if not share:
-        return records, None
-    if records.rdd is not None or not 0 < share < 1:
-        raise JobError(
-            "`validation_split` must be a share from 0 to 1, of arrays. Received: "
-            f"{share!r}{' of an RDD' if records.rdd is not None else ''}. Give `validation_data`."
-        )
-    columns = records.brought(entries)
-    first = len(columns[0]) - int(len(columns[0]) * share)
-    parts = [[each[:first] for each in columns], [each[first:] for each in columns]]
-    if not all(len(part[0]) for part in parts):
-        raise DataError(f"`validation_split` must leave rows on both sides. Received: {share!r} of {len(columns[0])}.")
-    return Records(parts[0], None), Records(parts[1], None)
-
-
-def _measured(model: Any, columns: Sequence[Array], batch_size: int) -> dict[str, float]:
-    count = len(model.inputs)
-    found = model.evaluate(
-        _one(columns[:count]), _one(columns[count:]), batch_size=batch_size, verbose=0, return_dict=True
-    )
-    # The score that a Plateau looks at is the first of them: a metric, where there is one.
-    return {name: float(found[name]) for name in sorted(found, key=lambda name: name == "loss")}
 
 
 def _workers(rdd: Any, batch_size: int) -> int:

@@ -6,8 +6,8 @@ Records are rows of arrays, or an RDD of `Sample`s or of lists of arrays, inputs
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim import methods
-from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, combined_rule
+from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower, combined_rule
+from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
 from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod
 from keraunos.compat.zoo.sample_records import rows_of, spread_arrays, spread_records
-from keraunos.compat.zoo.tfpark.training_hooks import TrainingHooks
+from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
 from keraunos.data.records import arrow_columns
 from keraunos.errors import DataError, JobError, one_of
 from keraunos.job.columns import Columns, Slot
@@ -28,6 +29,7 @@ from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
 from keraunos.learners.keras_archive import check_trainable, live_source
+from keraunos.ml.signature import Port, Signature
 
 # What Analytics Zoo's names of optimizers stand for.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
@@ -80,10 +82,14 @@ class Records:
         self._check(entries)
         return spread_arrays(self.arrays[:entries])
 
-    def table(self, names: Sequence[str]) -> Any:
-        """The records, brought to the driver, as one Arrow table."""
-        columns = self.brought(len(names))
-        return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(columns), names)])
+    def table(self, columns: Columns, held_out: Sequence[Array] | None = None) -> Any:
+        """The records, brought to the driver, and those that are held out as one Arrow table."""
+        names = columns.names
+        arrays = self.brought(len(names) - (held_out is not None))
+        if held_out is not None:
+            arrays = [np.concatenate([each, other]) for each, other in zip(arrays, held_out, strict=True)]
+            arrays.append(np.arange(len(arrays[0])) >= len(arrays[0]) - len(held_out[0]))
+        return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(arrays), names)])
 
     def brought(self, entries: int) -> list[Array]:
         """The records, brought to the driver, as one array an entry."""
@@ -100,6 +106,42 @@ class Records:
             raise DataError(
                 f"Records must have {entries} arrays, inputs and labels. Received: {len(self.arrays)}. Give `y` too."
             )
+
+
+def split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
+    """The records to train on and those to validate on."""
+    if given is not None:
+        x, y = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
+        return records, Records(x, y, "validation_data")
+    if not share:
+        return records, None
+    if records.rdd is not None or not 0 < share < 1:
+        raise JobError(
+            "`validation_split` must be a share from 0 to 1, of arrays. Received: "
+            f"{share!r}{' of an RDD' if records.rdd is not None else ''}. Give `validation_data`."
+        )
+    columns = records.brought(entries)
+    first = len(columns[0]) - int(len(columns[0]) * share)
+    parts = [[each[:first] for each in columns], [each[first:] for each in columns]]
+    if not all(len(part[0]) for part in parts):
+        raise DataError(f"`validation_split` must leave rows on both sides. Received: {share!r} of {len(columns[0])}.")
+    return Records(parts[0], None), Records(parts[1], None)
+
+
+def with_held_out(rdd: Any, held_out: Sequence[Array] | None) -> Any:
+    """An RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
+    if held_out is None:
+        return rdd
+    task = functools.partial(_marked, rdd.context.broadcast(list(held_out)), rdd.getNumPartitions())
+    return rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
+
+
+def _marked(held_out: Any, partitions: int, index: int, records: Iterable[list[Any]]) -> Iterator[list[Any]]:
+    for record in records:
+        yield [*record, False]
+    arrays = held_out.value
+    for at in range(index, len(arrays[0]), partitions):
+        yield [*(each[at] for each in arrays), True]
 
 
 def method_of(optimizer: Any) -> OptimMethod:
@@ -120,12 +162,18 @@ def metric_of(metric: Any) -> Any:
     return _METRICS[metric.name]
 
 
-def columns_of(model: Any) -> Columns:
-    """The entries of a record, inputs first, as columns."""
-    inputs, outputs = list(model.inputs), list(model.outputs)
+def columns_of(model: Any, *, validates: bool = False) -> Columns:
+    """The entries of a record, inputs first, as columns; behind them, if some are, whether it is to validate on."""
+    signature = Signature.of(model)
+    # An input that the program did not name goes by its layer's name once the model was read back.
+    inputs = [
+        replace(port, name=tensor._keras_history.operation.name)
+        for port, tensor in zip(signature.inputs, model.inputs, strict=True)
+    ]
     return Columns(
-        features=_slots(inputs, model.input_names if hasattr(model, "input_names") else (), "x"),
-        labels=_slots(outputs, model.output_names if hasattr(model, "output_names") else (), "y"),
+        features=_slots(inputs, "x"),
+        labels=_slots(signature.outputs, "y"),
+        validation="validation" if validates else None,
     )
 
 
@@ -135,13 +183,20 @@ def rule_for(method: OptimMethod, clipping: Clipping) -> RuleSpec:
 
 
 def job_for(
-    model: Any, method: OptimMethod, rule: RuleSpec, schedule: dict[str, Any], *, batch_size: int, workers: int
+    model: Any,
+    method: OptimMethod,
+    rule: RuleSpec,
+    schedule: dict[str, Any],
+    *,
+    batch_size: int,
+    workers: int,
+    validates: bool = False,
 ) -> TrainingJob:
     """The job that trains a compiled model synchronously by an optim method."""
     check_trainable(model)
     return TrainingJob(
         model=live_source(model, backend="tensorflow"),
-        columns=columns_of(model),
+        columns=columns_of(model, validates=validates),
         schedule=Schedule(**schedule, batch_total=batch_size),
         exchange=ExchangePlan("gradients", 1, "synchronous", rule),
         workers=workers,
@@ -150,9 +205,22 @@ def job_for(
 
 
 class KerasHooks(TrainingHooks):
-    """Hooks for a model whose workers do not tell each step's loss: each epoch's mean is noted at its last step."""
+    """Hooks for a model whose workers tell each epoch's measures: the mean loss is noted at the epoch's last step."""
 
-    _rows = 0
+    def __init__(
+        self,
+        plan: Plan,
+        before: TrainingState,
+        rates: dict[str, OptimMethod],
+        follower: RateFollower | None = None,
+        *,
+        validates: bool = False,
+    ) -> None:
+        self._rows = 0
+        self._measured: dict[str, float] = {}
+        if validates:
+            plan.validate = lambda _: self._measured
+        super().__init__(plan, before, rates, follower)
 
     def on_ready(self, rank: int, rows: int) -> None:
         """Add up the rows of an epoch."""
@@ -160,16 +228,18 @@ class KerasHooks(TrainingHooks):
         self._rows += rows
 
     def end_lap(self, lap: Lap) -> bool:
-        """Note the epoch's loss."""
+        """Note the epoch's loss, and what workers made of the rows to validate on."""
         if "loss" in lap.logs:
             self.on_losses(0, lap.step - 1, np.array([lap.logs["loss"]]), np.array([float(self._rows)]))
+        found = {name.removeprefix("val_"): value for name, value in lap.logs.items() if name.startswith("val_")}
+        # The score that a Plateau looks at is the first of them: a metric, where there is one.
+        self._measured = {name: found[name] for name in sorted(found, key=lambda name: name == "loss")}
         return super().end_lap(lap)
 
 
-def _slots(ports: Sequence[Any], names: Sequence[str], letter: str) -> tuple[Slot, ...]:
+def _slots(ports: Sequence[Port], letter: str) -> tuple[Slot, ...]:
     several = len(ports) > 1
-    shapes = [tuple(port.shape[1:]) if letter == "x" else None for port in ports]
     return tuple(
-        Slot(names[number] if several else None, (f"{letter}{number}",), shape=shape)
-        for number, shape in enumerate(shapes)
+        Slot(port.name if several else None, (f"{letter}{number}",), shape=port.shape if letter == "x" else None)
+        for number, port in enumerate(ports)
     )

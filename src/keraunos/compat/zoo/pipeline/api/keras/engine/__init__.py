@@ -1,0 +1,1 @@
+"""`zoo.pipeline.api.keras.engine`: what layers and models begin with."""
