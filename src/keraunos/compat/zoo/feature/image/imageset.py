@@ -60,12 +60,11 @@ class ImageSet:
             files = read_local(path, sized) if sc is None else read_distributed(sc, path, min_partitions, sized)
             return set_of(Images(files).through(ImageBytesToMat(image_codec=image_codec)))
         root, folders = class_folders(path, sc)
-        classes = {name: number for number, (name, _) in enumerate(folders, 1 if one_based_label else 0)}
+        classes = {name: number for number, name in enumerate(folders, 1 if one_based_label else 0)}
         if sc is None:
-            read = Images([feature for _, folder in folders for feature in read_local(folder, sized)])
+            read = Images([feature for name in folders for feature in read_local(f"{root}/{name}", sized)])
         else:
-            places = ",".join(place for _, place in folders)
-            read = Images(read_distributed(sc, places, min_partitions, sized))
+            read = Images(read_distributed(sc, f"{path.rstrip('/')}/*/*", min_partitions, sized))
         found = Images(read.values(functools.partial(labelled, classes, root)))
         return set_of(found.through(ImageBytesToMat(image_codec=image_codec)), classes)
 

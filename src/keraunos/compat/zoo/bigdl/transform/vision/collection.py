@@ -83,20 +83,18 @@ def labelled(classes: Mapping[str, int], root: str, feature: ImageFeature) -> Im
     return made
 
 
-def class_folders(path: str, context: Any) -> tuple[str, list[tuple[str, str]]]:
-    """The folder's own path, and the names and addresses of the folders in it, in the order of their names."""
+def class_folders(path: str, context: Any) -> tuple[str, list[str]]:
+    """The folder's own path, and the names of the folders in it, in their order."""
     if context is None:
         root = Path(path).absolute()
-        folders = sorted(each for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
-        found = [(each.name, str(each)) for each in folders]
+        found = sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
         base = str(root)
     else:
         jvm = context._jvm
         place = jvm.org.apache.hadoop.fs.Path(path)
         system = place.getFileSystem(context._jsc.hadoopConfiguration())
         base = str(system.getFileStatus(place).getPath().toUri().getPath())
-        each = [status for status in system.listStatus(place) if status.isDirectory()]
-        found = sorted((str(one.getPath().getName()), str(one.getPath().toUri().toString())) for one in each)
+        found = sorted(str(each.getPath().getName()) for each in system.listStatus(place) if each.isDirectory())
     if not found:
         raise DataError(f"`path` must be a folder with a folder for each class. Received: {path!r}, which has none.")
     return base, found

@@ -49,7 +49,8 @@ def decoded(content: bytes, codec: int) -> Mat:
 def like(mat: Mat, values: npt.NDArray[Any]) -> Mat:
     """Values in a mat's type: rounded and cut to 0..255 for 8 bits."""
     if mat.dtype == np.uint8:
-        return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+        rounded: Mat = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+        return rounded
     return values.astype(np.float32)
 
 

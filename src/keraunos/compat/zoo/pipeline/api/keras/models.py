@@ -225,7 +225,7 @@ class KerasNet:
         """The model that `save` wrote."""
         with trusting(*session_trust()):
             model = from_archive(given_path(path).read())
-        return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
+        return net_around(model)
 
     def _compiled(self) -> OptimMethod:
         if self._method is None:
@@ -304,6 +304,11 @@ class Model(KerasNet):
         super().__init__()
         with tensorflow_2():
             self.model = keras.Model(input, output, name=name)
+
+
+def net_around(model: Any) -> KerasNet:
+    """A model of Keras as one of these."""
+    return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
 
 def _of(kind: type[KerasNet], model: Any) -> KerasNet:

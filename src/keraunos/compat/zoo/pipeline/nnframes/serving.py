@@ -1,0 +1,77 @@
+"""A model's outputs as a column of a DataFrame, and a model in files. Runs on the driver."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, StructField, StructType
+
+from keraunos.compat.zoo.pipeline.api.keras import training
+from keraunos.compat.zoo.pipeline.api.keras.models import net_around
+from keraunos.compat.zoo.pipeline.nnframes import rows
+from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
+from keraunos.errors import ColumnError
+from keraunos.job.columns import Columns
+from keraunos.launch.predict import predict_rdd
+from keraunos.launch.preflight import total_slots
+from keraunos.learners.keras_archive import from_archive, live_source, to_archive
+from keraunos.ml.persistence import MODEL_FILE, Parts
+
+_ROWS_A_SLOT = 4
+_STEP = "samplePreprocessing"
+
+
+def rows_at_once() -> int:
+    """How many rows are predicted for at once where nothing was said: four a slot."""
+    context = SparkContext._active_spark_context
+    return _ROWS_A_SLOT * (1 if context is None else total_slots(context))
+
+
+def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
+    """The DataFrame with what the stage's model gives; with a threshold as classes."""
+    features, added = stage.getFeaturesCol(), stage.getPredictionCol()
+    schema = dataset.schema
+    if features not in schema.names:
+        raise ColumnError(
+            f"`featuresCol` must name a column: {', '.join(map(repr, schema.names))}. Received: {features!r}."
+        )
+    if added in schema.names:
+        raise ColumnError(
+            f"`predictionCol` must be a new column. Received: {added!r}, which is there. Call setPredictionCol."
+        )
+    source, columns = _served(stage.model.model)
+    reading = rows.Reading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
+    task = functools.partial(rows.kept_records, reading, schema.names.index(features))
+    slots = total_slots(dataset.sparkSession.sparkContext)
+    pairs = dataset.rdd.mapPartitions(task, preservesPartitioning=True)
+    found = predict_rdd(pairs, source, columns, -(-stage.getBatchSize() // slots), kept=True)
+    kind: DataType = DoubleType()
+    if threshold is None:
+        kind = ArrayType(FloatType(), containsNull=False)
+        made = found.mapPartitions(rows.with_outputs)
+    else:
+        made = found.mapPartitions(functools.partial(rows.with_classes, threshold))
+    wider = StructType([*schema.fields, StructField(added, kind, nullable=True)])
+    return dataset.sparkSession.createDataFrame(made, wider, verifySchema=False)
+
+
+@in_tensorflow_2
+def to_parts(net: Any, step: Mapping[str, Any]) -> Parts:
+    """A model and its step as files."""
+    return Parts({MODEL_FILE: to_archive(net.model)}, {_STEP: json.dumps(step)})
+
+
+@in_tensorflow_2
+def from_parts(parts: Parts, custom_objects: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The model and its step that `to_parts` put there."""
+    step: Mapping[str, Any] = json.loads(parts.facts[_STEP])
+    return net_around(from_archive(parts.files[MODEL_FILE], custom_objects)), step
+
+
+@in_tensorflow_2
+def _served(model: Any) -> tuple[Any, Columns]:
+    return live_source(model, backend="tensorflow"), Columns(features=training.columns_of(model).features)
