@@ -80,6 +80,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     layer = today_of(entry.today)(**today)
     if shape is not None:
         remember_input(layer, shape, common.get("input_dtype"))
+    elif name == "Bidirectional":
+        remember_inner(layer, given.get("layer"))
     if told_output is not None:
         _check_output_shape(layer, tuple(told_output))
     return with_weights(layer, common.get("weights"))
@@ -88,6 +90,13 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
     """Note the shape, rows included, that a layer was told as the first of a model."""
     first_inputs[layer] = (shape, dtype)
+
+
+def remember_inner(layer: Any, inner: Any) -> None:
+    """Note the shape that a layer within another was told."""
+    told = first_inputs.get(inner) if isinstance(inner, keras.layers.Layer) else None
+    if told is not None:
+        first_inputs[layer] = told
 
 
 def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:

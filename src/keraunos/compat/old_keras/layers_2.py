@@ -14,7 +14,7 @@ import keras
 from keraunos.compat.old_keras import undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layer_table import LAYERS
-from keraunos.compat.old_keras.layers import remember_input, with_weights
+from keraunos.compat.old_keras.layers import remember_inner, remember_input, with_weights
 from keraunos.errors import JobError
 
 # How many arguments without a name stand where they stood then.
@@ -51,6 +51,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     layer = getattr(keras.layers, name)(*places, **given)
     if shape is not None:
         remember_input(layer, shape, dtype or (given.get("dtype") if isinstance(given.get("dtype"), str) else None))
+    elif name == "Bidirectional":
+        remember_inner(layer, places[0] if places else given.get("layer"))
     return with_weights(layer, weights)
 
 

@@ -96,8 +96,6 @@ def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Ca
 
 def _add(model: Any, _day: Day, layer: Any) -> None:
     told = first_inputs.get(layer) if not isinstance(layer, type) else None
-    if told is None and isinstance(layer, keras.layers.Bidirectional):
-        told = first_inputs.get(layer.forward_layer) or first_inputs.get(getattr(layer, "layer", None))
     if told is not None and not model._layers:
         shape, dtype = told
         keras.Sequential.add(model, keras.Input(batch_shape=tuple(shape), dtype=dtype))
