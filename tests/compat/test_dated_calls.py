@@ -25,6 +25,8 @@ print("pairs:", pairs.count(), frame.flatMap(tuple).count(), frame.mapPartitions
 metrics = MulticlassMetrics(pairs)
 print("overall:", metrics.precision(), metrics.recall(), metrics.fMeasure())
 print("one class:", metrics.precision(1.0), metrics.recall(1.0))
+scores = frame.rdd.map(lambda row: (row.label, [1 - row.prediction, row.prediction]))
+print("scores:", MulticlassMetrics(scores).accuracy)
 
 from pyspark.ml import Pipeline
 from pyspark.ml.feature import StandardScaler
@@ -49,5 +51,6 @@ def test_dropped_calls_are_there(tmp_path):
         "pairs: 4 8 4",
         "overall: 0.75 0.75 0.75",
         f"one class: {2 / 3} 1.0",
+        "scores: 0.75",
         "scaled: [-0.707, 0.707]",
     ]

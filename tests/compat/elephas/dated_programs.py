@@ -44,6 +44,7 @@ from keras.utils import np_utils
 
 from elephas.spark_model import SparkModel, SparkMLlibModel
 from elephas.asynch_spark_model import AsynchSparkModel
+from elephas import spark_flask_model
 from elephas.ml_model import ElephasEstimator, ElephasTransformer
 from elephas.ml.adapter import to_data_frame
 from elephas.utils.rdd_utils import to_simple_rdd, to_labeled_point
@@ -52,6 +53,7 @@ from pyspark import SparkContext, SparkConf
 from pyspark.mllib.evaluation import MulticlassMetrics
 import digits
 
+assert spark_flask_model.SparkModel is AsynchSparkModel  # its name on its first day
 nb_classes = 10
 {_DATA}
 
@@ -89,7 +91,8 @@ metrics = MulticlassMetrics(pnl.map(lambda row: (row.label, row.prediction)))
 print('ml accuracy', metrics.precision())
 """
 
-# March 2016: Keras 0.3 and Elephas 0.3 with its setters, a pipeline over vectors of spark.mllib, and Hyperas.
+# March 2016: Keras 0.3 and Elephas 0.3 with its setters, a pipeline over vectors of spark.mllib, and Hyperas, whose
+# model function uses `pickle` without an import, as Elephas's own example did.
 OF_MARCH_2016 = f"""
 from __future__ import print_function
 from hyperopt import Trials, STATUS_OK, tpe
@@ -97,7 +100,6 @@ from hyperas import optim
 from hyperas.distributions import choice, uniform
 from pyspark.mllib.linalg import Vectors
 import numpy as np
-import pickle
 from pyspark import SparkContext, SparkConf
 from pyspark.sql import SQLContext
 from pyspark.ml.feature import StringIndexer, StandardScaler
@@ -299,13 +301,18 @@ OF_2022 = """
 import numpy as np
 from tensorflow.keras.models import Sequential
 from tensorflow.keras.layers import Dense, Dropout, Activation
+from tensorflow.keras import optimizers
 from tensorflow.keras.optimizers import SGD
 from tensorflow.keras.utils import to_categorical
 
+from elephas.ml_model import ElephasEstimator
+from elephas.ml.adapter import to_data_frame
 from elephas.spark_model import SparkModel
 from elephas.utils.rdd_utils import to_simple_rdd
 
 from pyspark import SparkContext, SparkConf
+from pyspark.mllib.evaluation import MulticlassMetrics
+from pyspark.ml import Pipeline
 import digits
 
 (x_train, y_train), (x_test, y_test) = digits.load_data()
@@ -328,6 +335,24 @@ for mode in ('asynchronous', 'synchronous'):
     spark_model.fit(to_simple_rdd(sc, x_train, y_train), epochs=6, batch_size=16, verbose=0, validation_split=0.1)
     score = spark_model.evaluate(x_test, y_test, verbose=2)
     print(mode, 'accuracy', score[1])
+
+sgd = optimizers.SGD(lr=0.1, decay=1e-6, momentum=0.9, nesterov=True)
+estimator = ElephasEstimator()
+estimator.set_keras_model_config(model.to_json())
+estimator.set_optimizer_config(optimizers.serialize(sgd))
+estimator.set_mode("synchronous")
+estimator.set_loss("categorical_crossentropy")
+estimator.set_metrics(['acc'])
+estimator.set_epochs(8)
+estimator.set_batch_size(16)
+estimator.set_validation_split(0.1)
+estimator.set_categorical_labels(True)
+estimator.set_nb_classes(10)
+fitted = Pipeline(stages=[estimator]).fit(to_data_frame(sc, x_train, y_train, categorical=True))
+prediction = fitted.transform(to_data_frame(sc, x_test, y_test, categorical=True))
+pnl = prediction.select("label", "prediction")
+metrics = MulticlassMetrics(pnl.rdd.map(lambda row: (row.label, row.prediction)))
+print('scores accuracy', metrics.precision())
 """
 
 PROGRAMS = {
@@ -335,5 +360,5 @@ PROGRAMS = {
     "2016-03": (OF_MARCH_2016, "0", ("pipeline", "search")),
     "2016-12": (OF_DECEMBER_2016, "1", ("compiled", "functional")),
     "2018-12": (OF_2018, "2", ("fit", "ml")),
-    "2022-08": (OF_2022, "2", ("asynchronous", "synchronous")),
+    "2022-08": (OF_2022, "2", ("asynchronous", "synchronous", "scores")),
 }

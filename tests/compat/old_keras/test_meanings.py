@@ -117,6 +117,9 @@ def test_the_kernel_of_keras_2_by_two_numbers():
     in_tensorflow = tf_keras.layers.Conv2D(4, 3, 3)
     assert (in_tensorflow.kernel_size, in_tensorflow.strides) == ((3, 3), (3, 3))
     assert keras2.layers.GRU(3).cell.reset_after is False
+    inner = keras2.layers.LSTM(3, input_shape=(4, 2), return_sequences=True)
+    wrapped = [keras2.layers.Bidirectional(inner), keras2.layers.Bidirectional(keras2.layers.LSTM(3))]
+    assert keras2.models.Sequential(wrapped).output_shape == (None, 6)
     assert tf_keras.layers.GRU(3).cell.reset_after is True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -11,7 +12,10 @@ from pyspark import SparkContext
 
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.translate import check_server_mode, workers_of
+from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError
+
+logger = logging.getLogger(__name__)
 
 # The order of arguments without a name: before 0.4 a SparkContext came first, before 7.0 a mode behind the model.
 _WITH_CONTEXT = (
@@ -87,7 +91,7 @@ def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any],
     has_context = (bool(arguments) and isinstance(arguments[0], SparkContext)) or "sc" in options
     given = {_OLD_NAMES.get(name, name): value for name, value in options.items() if name != "sc"}
     positional = list(arguments[1:] if arguments and isinstance(arguments[0], SparkContext) else arguments)
-    order = _WITH_CONTEXT if has_context else _WITH_MODE if _names_mode(positional) else _TODAY
+    order = _WITH_CONTEXT if has_context else _with_mode(positional) if _names_mode(positional) else _TODAY
     if len(positional) > len(order):
         raise JobError(f"{kind} takes at most {len(order)} arguments without a name. Received: {len(positional)}.")
     for name, value in zip(order, positional, strict=False):
@@ -99,7 +103,14 @@ def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any],
     if given.get("model") is None:
         raise JobError(f"{kind} must be given a compiled Keras model. Received: none. Write {kind}(model, ...).")
     _compile(given["model"], compiled_with, has_context=has_context)
-    mode = given.pop("mode", None) or ("asynchronous" if has_context else default_mode)
+    # Elephas was asynchronous until 6, and needs Keras 3 since 7.
+    dated = has_context or era.keras() in {"0", "1", "2"}
+    if has_context and given.get("mode") is None and era.keras() == "0" and default_mode == "synchronous":
+        logger.warning(
+            "%s(sc, model) without `mode` was synchronous until November 2015 and asynchronous from 0.2 on, which is "
+            "taken. Give mode='synchronous' if the program is older.", kind,
+        )  # fmt: skip
+    mode = given.pop("mode", None) or ("asynchronous" if dated else default_mode)
     settings = Settings(mode=mode, **{name: value for name, value in given.items() if value is not None})
     check_server_mode(settings.parameter_server_mode)
     workers_of(settings.num_workers, None, settings.num_workers or 1)
@@ -116,6 +127,14 @@ def _compile(model: Any, asked: Mapping[str, Any], *, has_context: bool) -> None
     if asked["master_optimizer"] is None and model.compiled:
         known["master_optimizer"] = model.optimizer
     model.compile(optimizer=known["master_optimizer"], loss=known["master_loss"], metrics=list(known["master_metrics"]))
+
+
+def _with_mode(positional: Sequence[Any]) -> tuple[str, ...]:
+    """The order behind a mode: an optimizer stood before the custom objects in 0.4, and in SparkMLlibModel until 6."""
+    at = _WITH_MODE.index("custom_objects")
+    here, behind = (positional[place] if len(positional) > place else None for place in (at, at + 1))
+    has_optimizer = not isinstance(here, Mapping | None) or isinstance(behind, Mapping)
+    return (*_WITH_MODE[:at], "optimizer", *_WITH_MODE[at:]) if has_optimizer else _WITH_MODE
 
 
 def _names_mode(positional: Sequence[Any]) -> bool:

@@ -8,6 +8,7 @@ comes to it, and what stands in the template may use the function's own variable
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import json
 from collections import Counter
@@ -164,7 +165,18 @@ def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionTy
         tuple(cells[name] for name in code.co_freevars),
     )
     function.__kwdefaults__ = original.__kwdefaults__
+    _make_names(function)
     return function
+
+
+def _make_names(function: FunctionType) -> None:
+    """Have what the function uses without importing it made here: executors know no such names."""
+    given = function.__globals__.get("__builtins__")
+    if isinstance(given, dict):
+        for name in function.__code__.co_names:
+            if name not in function.__globals__:
+                with contextlib.suppress(KeyError):
+                    given[name]
 
 
 def _code_named(name: str, code: CodeType) -> CodeType:

@@ -12,6 +12,7 @@ from keraunos.compat.elephas import constructor, model_files, rows, training
 from keraunos.compat.elephas.constructor import Settings
 from keraunos.compat.elephas.mllib.adapter import from_matrix, from_vector
 from keraunos.compat.elephas.translate import fit_options, plan_of
+from keraunos.compat.run_unchanged import era
 from keraunos.errors import DataError, JobError, ModelError, one_of
 from keraunos.launch.rule_memory import RuleMemory
 
@@ -151,9 +152,14 @@ class SparkModel:
                 "features, labels); for a DataFrame use ElephasEstimator."
             )
         settings = self._settings
-        options = fit_options(
-            arguments, {"batch_size": settings.batch_size, "num_workers": settings.num_workers, "epochs": 10}
-        )
+        defaults: dict[str, Any] = {
+            "batch_size": settings.batch_size,
+            "num_workers": settings.num_workers,
+            "epochs": 10,
+        }
+        if era.predicts_classes() and arguments.get("validation_data") is None:
+            defaults["validation_split"] = 0.1  # until 1.0
+        options = fit_options(arguments, defaults)
         plan = self._plan
         result = training.train(
             self._network,

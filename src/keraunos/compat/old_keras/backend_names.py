@@ -20,15 +20,10 @@ _OPERATIONS: Mapping[str, str] = {
             "abs",
             "all",
             "any",
-            "argmax",
-            "argmin",
             "cast",
-            "concatenate",
             "cos",
-            "cumsum",
             "equal",
             "exp",
-            "expand_dims",
             "greater",
             "greater_equal",
             "less",
@@ -52,10 +47,8 @@ _OPERATIONS: Mapping[str, str] = {
             "softmax",
             "softplus",
             "softsign",
-            "sqrt",
             "square",
             "squeeze",
-            "stack",
             "std",
             "sum",
             "tanh",
@@ -85,6 +78,14 @@ def functions(day: Day) -> dict[str, Any]:
         image_dim_ordering=lambda: values.image_dim_ordering(day),
         set_image_dim_ordering=lambda ordering: values.set_image_dim_ordering(day, ordering),
         hard_sigmoid=own_layers.hard_sigmoid,
+        # Their axis was the last, or the first, where today's is another or has to be given.
+        argmax=lambda x, axis=-1: ops.argmax(x, axis),
+        argmin=lambda x, axis=-1: ops.argmin(x, axis),
+        concatenate=lambda tensors, axis=-1: ops.concatenate(tensors, axis),
+        cumsum=lambda x, axis=0: ops.cumsum(x, axis),
+        expand_dims=_expand_dims,
+        stack=lambda x, axis=0: ops.stack(x, axis),
+        sqrt=lambda x: ops.sqrt(ops.maximum(x, 0)),
         clip=ops.clip,
         dot=ops.dot,
         batch_flatten=_batch_flatten,
@@ -98,6 +99,10 @@ def functions(day: Day) -> dict[str, Any]:
 
 
 _ORDERINGS: Mapping[str, str] = {"channels_first": "th", "channels_last": "tf"}
+
+
+def _expand_dims(x: Any, axis: int = -1, dim: int | None = None) -> Any:
+    return ops.expand_dims(x, axis if dim is None else dim)  # `dim` until Keras 1
 
 
 def _batch_flatten(x: Any) -> Any:

@@ -274,11 +274,15 @@ def _text(package: str, day: Day) -> Names:
     return {"Tokenizer": made, **_some(text, "one_hot", "text_to_word_sequence")}
 
 
-def _image(_package: str, _day: Day) -> Names:
+def _image(package: str, day: Day) -> Names:
     from keras.src.legacy.preprocessing import image
 
+    make = functools.partial(tools.image_generator, day)
+    today = image.ImageDataGenerator
+    made = OldName(f"{package}.preprocessing.image", "ImageDataGenerator", make, today, today)
     tools_of_today = _some(keras.utils, "array_to_img", "img_to_array", "load_img")
-    return tools_of_today | _some(image, "ImageDataGenerator", "Iterator", "NumpyArrayIterator", "DirectoryIterator")
+    found = tools_of_today | _some(image, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
+    return found | {"ImageDataGenerator": made}
 
 
 def _some(module: Any, *names: str) -> Names:

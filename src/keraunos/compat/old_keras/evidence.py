@@ -148,8 +148,29 @@ _CALLS = {*LAYERS, *REFUSED_LAYERS, *_METHODS, "Conv1D", "Conv2D", "Conv3D", "co
     "train_on_batch",
     "test_on_batch",
 }
+# Calls that mean one thing today and meant another, by how many arguments without a name they have at least.
+_MOVED: Mapping[str, tuple[int, str]] = {
+    "SGD": (3, "the third argument of SGD was `decay` until Keras 2.2 and is `nesterov` today"),
+    "RMSprop": (3, "the third argument of RMSprop was `epsilon` until Keras 2.2 and is `momentum` today"),
+    "Adagrad": (
+        2,
+        "the second argument of Adagrad was `epsilon` until Keras 2.2 and is `initial_accumulator_value` today",
+    ),
+    "Adadelta": (4, "the fourth argument of Adadelta was `decay` until Keras 2.2 and is `weight_decay` today"),
+    "Adam": (5, "the fifth argument of Adam was `decay` until Keras 2.2 and is `amsgrad` today"),
+    "Adamax": (5, "the fifth argument of Adamax was `decay` until Keras 2.2 and is `weight_decay` today"),
+    "EarlyStopping": (
+        2,
+        "the second argument of EarlyStopping was `patience` until Keras 1.1 and is `min_delta` since 1.2",
+    ),
+    "compile": (3, "the third argument of compile was `metrics` until Keras 2 and is `loss_weights` today"),
+    "ModelCheckpoint": (
+        5,
+        "the fifth argument of ModelCheckpoint was `mode` until Keras 0.3 and is `save_weights_only` since 1.0",
+    ),
+}
 _SIZED = ("Dense", "TimeDistributedDense", "LSTM", "GRU", "SimpleRNN", "MaxoutDense")
-_KERNELS = {"Convolution2D": 2, "Conv2D": 2, "Convolution3D": 3, "Conv3D": 3}
+_KERNELS = {"Convolution1D": 1, "Conv1D": 1, "Convolution2D": 2, "Conv2D": 2, "Convolution3D": 3, "Conv3D": 3}
 
 
 def day_of(sources: Iterable[tuple[str, bytes]]) -> tuple[str, list[Evidence]]:
@@ -282,6 +303,8 @@ class _Reader(ast.NodeVisitor):
             return
         if name == "compile" and len(places) > 2 and _is_list_of_names(places[2]):
             self._note(node, "compile(optimizer, loss, [metrics])", frozenset("12"), frozenset("12"))
+        elif name in _MOVED and len(places) >= _MOVED[name][0] and self._may_be_kerass(node.func, name):
+            self._doubt(node, _MOVED[name][1])
         if name in _SIZED and len(places) > 1:
             second = places[1]
             if _is_number(places[0]) and _is_number(second):
@@ -295,27 +318,42 @@ class _Reader(ast.NodeVisitor):
                     else _EVER
                 )
                 self._note(node, f"{name}(…, {second.value!r})", days, days)
-        if name in _KERNELS and len(places) > _KERNELS[name]:
+        if name in _KERNELS and len(places) > max(_KERNELS[name], 2):
             self._kernel(node, name, places)
 
     def _kernel(self, node: ast.Call, name: str, places: list[ast.expr]) -> None:
         axes = _KERNELS[name]
         if any(isinstance(each, (ast.Tuple, ast.List)) for each in places[1:3]):
             self._note(node, f"{name} with a tuple", frozenset("23"), frozenset("23"))
+        elif axes == 1:
+            if isinstance(places[2], ast.Constant) and isinstance(places[2].value, str):
+                self._note(node, f"{name}(…, {places[2].value!r})", _FIRST, _FIRST)
+            else:
+                told = ", ".join(ast.unparse(each) for each in places[:3])
+                self._doubt(
+                    node,
+                    f"{name}({told}) began with the size of its input before Keras 0.2, had `init` in the third place "
+                    "until 1.2, and has steps there today",
+                )
         elif len(places) == axes + 2 and all(map(_is_number, places)):
             self._note(node, f"{name}({axes + 2} numbers)", frozenset("0"), frozenset("0"))
         else:
             sizes = ", ".join(ast.unparse(each) for each in places[: axes + 1])
             meant = " by ".join(ast.unparse(each) for each in places[1 : axes + 1])
-            self.unclear.append(
-                Evidence(
-                    f"{self._file}:{node.lineno}",
-                    f"{name}({sizes}) meant a kernel of {meant} until Keras 2.3, and means a kernel of "
-                    f"{ast.unparse(places[1])} and steps of {ast.unparse(places[2])} today",
-                    _EVER,
-                    _EVER,
-                )
+            self._doubt(
+                node,
+                f"{name}({sizes}) meant a kernel of {meant} until Keras 2.3, and means a kernel of "
+                f"{ast.unparse(places[1])} and steps of {ast.unparse(places[2])} today",
             )
+
+    def _may_be_kerass(self, function: ast.expr, name: str) -> bool:
+        """Whether the call is one of Keras: of a name that came from there, or of an attribute of something."""
+        if isinstance(function, ast.Name):
+            return name in self._from_keras
+        return isinstance(function, ast.Attribute) and not self._is_module(function.value)
+
+    def _doubt(self, node: ast.AST, what: str) -> None:
+        self.unclear.append(Evidence(f"{self._file}:{getattr(node, 'lineno', 0)}", what, _EVER, _EVER))
 
     def _note(self, node: ast.AST, what: str, taken: frozenset[str], style: frozenset[str]) -> None:
         if taken != _EVER:

@@ -98,7 +98,7 @@ LAYERS: Mapping[str, Layer] = {
     "Highway": Layer(
         "keraunos.compat.old_keras.own_layers:Highway",
         f"init activation weights {_W} bias input_dim",
-        KERNEL,
+        {**KERNEL, "transform_bias": "transform_bias"},
         refused=_NO_ACTIVITY,
     ),
     "Activation": Layer("Activation", "activation"),

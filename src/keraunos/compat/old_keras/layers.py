@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import keras
 
-from keraunos.compat.old_keras import values
+from keraunos.compat.old_keras import undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layer_table import LAYERS, Layer
 from keraunos.compat.old_keras.own_layers import PerGate
@@ -56,6 +56,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     """The layer that a call of Keras 0 or 1 means."""
     entry = LAYERS[name]
     given, first = _by_name(name, entry, day, arguments, named)
+    if not first:
+        undecided.say_defaults(name, day, given)
     common = {each: given.pop(each) for each in _COMMON if each in given and not _is_own(each, name)}
     given.pop("stack_size", None)  # how many channels there are is seen from the input
     for each, (kept, why) in entry.refused.items():
@@ -64,6 +66,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     shape = _first_shape(name, common)
     if given.get("dim_ordering") in {None, "default"}:
         _check_ordering(name, entry, shape, day)
+    _check_meanings(name, entry, day, given)
     told_output = given.pop("output_shape", None) if name == "Deconvolution2D" else None
     gates = {each: given.pop(each) for each in _OF_LOOPS if each in given}
     today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
@@ -77,6 +80,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     layer = today_of(entry.today)(**today)
     if shape is not None:
         remember_input(layer, shape, common.get("input_dtype"))
+    elif name == "Bidirectional":
+        remember_inner(layer, given.get("layer"))
     if told_output is not None:
         _check_output_shape(layer, tuple(told_output))
     return with_weights(layer, common.get("weights"))
@@ -85,6 +90,13 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
     """Note the shape, rows included, that a layer was told as the first of a model."""
     first_inputs[layer] = (shape, dtype)
+
+
+def remember_inner(layer: Any, inner: Any) -> None:
+    """Note the shape that a layer within another was told."""
+    told = first_inputs.get(inner) if isinstance(inner, keras.layers.Layer) else None
+    if told is not None:
+        first_inputs[layer] = told
 
 
 def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -134,6 +146,13 @@ def _by_name(
         order = entry.first[0].split()
     elif day.name == "0" and name == "BatchNormalization" and arguments and isinstance(arguments[0], tuple):
         order = ["input_shape", *order]
+        if len(arguments[0]) > 1:
+            raise JobError(
+                "`input_shape` of BatchNormalization must have one number: until Keras 0.2 every entry of a larger "
+                f"input was normalized by itself. Received: {arguments[0]!r}. Put Flatten before it."
+            )
+    # With the size of the input first, a BatchNormalization has one place more.
+    undecided.check_places(name, day, arguments[order[:1] == ["input_shape"] :], first=first)
     if len(arguments) > len(order):
         raise JobError(f"{name} takes at most {len(order)} arguments without a name. Received: {len(arguments)}.")
     for each, value in zip(order, arguments, strict=False):
@@ -197,6 +216,8 @@ def _defaults(name: str, entry: Layer, day: Day, *, first: bool) -> dict[str, An
         defaults.setdefault("data_format", None)
     if name == "BatchNormalization" and day.name == "0":
         defaults.update(epsilon=1e-6, momentum=0.9)
+    if name == "Highway" and day.name == "0":
+        defaults["transform_bias"] = -2.0
     if first and name in {"SimpleRNN", "GRU"}:
         defaults["activation"] = "sigmoid"
     return defaults
@@ -236,9 +257,14 @@ def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...]
 
 def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
     """Refuse a picture whose channels may be at either end where nothing says at which."""
-    if entry.today not in _IMAGES or shape is None or len(shape) != _PICTURES or None in shape[1:]:
+    if entry.today not in _IMAGES or values.orders_channels(day):
         return
-    if values.orders_channels(day):
+    if day.name == "1":
+        undecided.warn_once(
+            "Layers of images without `dim_ordering` had channels first until Keras 1.0 and last from 1.1 on, which is "
+            "taken. Call keras.backend.set_image_dim_ordering('th') if the program is of 1.0."
+        )
+    if shape is None or len(shape) != _PICTURES or None in shape[1:]:
         return
     first, last = shape[1], shape[3]
     taken, other = (last, first) if day.ordering == "tf" else (first, last)
@@ -248,6 +274,30 @@ def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
             f"(dim_ordering='tf', the default from Keras 1.1 on) it has {last}, first (dim_ordering='th', the default "
             f"before) it has {first}. Received: no `dim_ordering`. Give one, call "
             'keras.backend.set_image_dim_ordering, or put "image_dim_ordering" into keras.json as then.'
+        )
+
+
+def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any]) -> None:
+    """Refuse what today's Keras would take for something else."""
+    for each in ("stride", "strides"):
+        if isinstance(given.get(each), bool):
+            raise JobError(
+                f"`{each}` of {name} must be numbers. Received: {given[each]!r}. Before Keras 0.1.2 `ignore_border` "
+                "stood in its place; its default, True, is what is done here."
+            )
+    constraint = given.get("W_constraint")
+    if constraint in {None, "nonneg"} or isinstance(constraint, keras.constraints.NonNeg):
+        return
+    # A constraint goes along the first axis of a kernel, which was that of the filters then.
+    filters_first = "filters" in entry.renamed.values() and (
+        day.name == "0"
+        if name.endswith("1D")
+        else values.data_format(given.get("dim_ordering"), day) == "channels_first"
+    )
+    if filters_first:
+        raise JobError(
+            f"`W_constraint` of {name} must be left out where channels come first: it went along the filters then, and "
+            f"goes along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
         )
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import keras
 
-from keraunos.compat.old_keras import values
+from keraunos.compat.old_keras import undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layer_table import LAYERS
-from keraunos.compat.old_keras.layers import remember_input, with_weights
+from keraunos.compat.old_keras.layers import remember_inner, remember_input, with_weights
 from keraunos.errors import JobError
 
 # How many arguments without a name stand where they stood then.
-_SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 6, "Embedding": 4}
+_SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 5, "Embedding": 4}
 _KERNEL_AXES = {"Conv2D": 2, "Conv3D": 3, "SeparableConv2D": 2, "Conv2DTranspose": 2}
 _GATED = ("GRU", "LSTM", "ConvLSTM2D", "GRUCell", "LSTMCell")
 _IMPLEMENTATIONS = (0, 1, 2)
@@ -31,6 +31,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     places = list(arguments)
     if day.name == "2" and name in _KERNEL_AXES:
         places = _joined_kernel(name, places)
+    if day.name == "2":
+        undecided.check_places(name, day, places)
     if len(places) > _SAME_PLACES.get(name, len(places)):
         raise JobError(
             f"{name} takes at most {_SAME_PLACES[name]} arguments without a name: what stands behind them has changed "
@@ -42,11 +44,25 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     dtype = given.pop("input_dtype", None)
     if given.pop("implementation", 1) not in _IMPLEMENTATIONS:
         raise JobError(f"`implementation` of {name} must be 0, 1 or 2. Received: {named['implementation']!r}.")
+    if day.name == "2":
+        _check_activity(name, given)
+        undecided.say_defaults(name, day, given, ("units", "activation", "recurrent_activation"), len(places))
     _add_defaults(name, places, given, day)
     layer = getattr(keras.layers, name)(*places, **given)
     if shape is not None:
         remember_input(layer, shape, dtype or (given.get("dtype") if isinstance(given.get("dtype"), str) else None))
+    elif name == "Bidirectional":
+        remember_inner(layer, places[0] if places else given.get("layer"))
     return with_weights(layer, weights)
+
+
+def _check_activity(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse a penalty that Keras 2 took of a whole batch; TensorFlow's own took it of a row, as today's does."""
+    if name == "ActivityRegularization" or given.get("activity_regularizer") is not None:
+        raise JobError(
+            f"`activity_regularizer` of {name} must be left out on today's Keras, which divides the penalty by the "
+            f"rows of a batch; Keras 2 did not. Received: {dict(given)!r}. Use a kernel_regularizer."
+        )
 
 
 def _joined_kernel(name: str, places: list[Any]) -> list[Any]:

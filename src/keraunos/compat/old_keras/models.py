@@ -12,19 +12,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import keras
+import numpy as np
 
-from keraunos.compat.old_keras import generators, optimizers, values
+from keraunos.compat.old_keras import accuracy, generators, optimizers, undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layers import first_inputs
 from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
 from keraunos.compat.run_unchanged.shadows import is_programs
 from keraunos.errors import JobError, ModelError, one_of
 
-_CLASS_MODES = ("categorical", "binary")
-_class_modes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _HALF = 0.5
 
 
@@ -98,8 +96,6 @@ def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Ca
 
 def _add(model: Any, _day: Day, layer: Any) -> None:
     told = first_inputs.get(layer) if not isinstance(layer, type) else None
-    if told is None and isinstance(layer, keras.layers.Bidirectional):
-        told = first_inputs.get(layer.forward_layer) or first_inputs.get(getattr(layer, "layer", None))
     if told is not None and not model._layers:
         shape, dtype = told
         keras.Sequential.add(model, keras.Input(batch_shape=tuple(shape), dtype=dtype))
@@ -121,31 +117,36 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
             raise JobError(f"`{name}` of compile must be left out on today's Keras. Received: {named.get(name)!r}.")
     mode = given.pop("class_mode", None)
     if mode is not None:
-        if mode not in _CLASS_MODES:
-            raise JobError(one_of("class_mode", mode, _CLASS_MODES))
-        _class_modes[model] = mode
+        accuracy.say_mode(model, mode)
     given["optimizer"] = optimizers.get(given["optimizer"], day)
     given["loss"] = values.loss(given["loss"], day)
     if given.get("metrics"):
-        given["metrics"] = values.metrics(given["metrics"], day)
+        given["metrics"] = accuracy.by_loss(values.metrics(given["metrics"], day), given["loss"], day)
     keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
 
 
 def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
-    given = {**day.fit, **_call("fit", model, day, arguments, named)}
+    called = _call("fit", model, day, arguments, named)
+    if day.name == "2" and isinstance(model, keras.Sequential) and "epochs" not in called:
+        raise JobError(
+            "`fit` of a Sequential without `epochs` trained 10 until Keras 2.0 and 1 from 2.1 on, and nothing tells "
+            "which is meant. Received: no `epochs`. Give it."
+        )
+    given = {**day.fit, **called}
     if given.pop("show_accuracy", False):
-        _measure_accuracy(model)
+        accuracy.measure(model)
+    _say_weights(given)
     return keras.Model.fit(model, **given)
 
 
 def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = {**day.measure, **_call("evaluate", model, day, arguments, named)}
-    accuracy = given.pop("show_accuracy", False)
-    if accuracy:
-        _measure_accuracy(model)
+    shown = given.pop("show_accuracy", False)
+    if shown:
+        accuracy.measure(model)
     found = keras.Model.evaluate(model, **given)
     # In Keras 0 it was the call that asked for the accuracy.
-    return found[0] if day.name == "0" and not accuracy and isinstance(found, list) else found
+    return found[0] if day.name == "0" and not shown and isinstance(found, list) else found
 
 
 def _predict(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -155,7 +156,7 @@ def _predict(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
 
 def _predict_classes(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     found = _predict(model, day, *arguments, **named)
-    mode = _class_modes.get(model)
+    mode = accuracy.mode_of(model)
     if mode == "categorical" or (mode is None and found.shape[-1] > 1):
         return found.argmax(axis=-1)
     return (found > _HALF).astype("int32")
@@ -171,25 +172,25 @@ def _test_on_batch(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
 
 def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     given = _call(call, model, day, arguments, named)
-    accuracy = given.pop("accuracy", False)
-    if accuracy:
-        _measure_accuracy(model)
+    shown = given.pop("accuracy", False)
+    if shown:
+        accuracy.measure(model)
     model.reset_metrics()  # what is returned is of this batch; today's would count those before it
     found = getattr(keras.Model, call)(model, **given)
-    return found[0] if day.name == "0" and not accuracy and isinstance(found, (list, tuple)) else found
+    return found[0] if day.name == "0" and not shown and isinstance(found, (list, tuple)) else found
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("fit_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
-        _measure_accuracy(model)
+        accuracy.measure(model)
     return generators.fit_generator(given, functools.partial(keras.Model.fit, model))
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("evaluate_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
-        _measure_accuracy(model)
+        accuracy.measure(model)
     return generators.evaluate_generator(model, given)
 
 
@@ -217,11 +218,16 @@ def _save_weights(model: Any, day: Day, filepath: str, overwrite: bool | None = 
         legacy_h5_format.save_weights_to_hdf5_group(file, model)
 
 
-def _measure_accuracy(model: Any) -> None:
-    """Have the accuracy measured from now on; the optimizer stays, with its state."""
-    config = model.get_compile_config()
-    if not (config or {}).get("metrics"):
-        keras.Model.compile(model, optimizer=model.optimizer, loss=model.loss, metrics=["acc"])
+def _say_weights(given: Mapping[str, Any]) -> None:
+    """Warn of rows without weight, which count among the rows of a batch today and did not then."""
+    classes, rows = given.get("class_weight"), given.get("sample_weight")
+    weights = list(classes.values()) if isinstance(classes, Mapping) else [] if classes is None else None
+    found = [np.asarray(each, "float64") for each in (weights, rows) if each is not None and not isinstance(each, str)]
+    if any(each.ndim == 1 and (each == 0).any() for each in found):
+        undecided.warn_once(
+            "Rows of weight 0 count among the rows of a batch in today's Keras: the loss is smaller than it was by "
+            "their share. Leave the rows out for the loss of then."
+        )
 
 
 def _is_loss(name: str) -> bool:

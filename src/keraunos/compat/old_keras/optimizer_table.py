@@ -16,23 +16,41 @@ class Optimizer:
     """One optimizer as it was called.
 
     Attributes:
-        order: the names of its arguments in the order of that day.
+        order: the names of its arguments in their order until Keras 2.2.
+        in_tensorflow: the same for those of TensorFlow 2, where others have moved in between.
         defaults: defaults that are not today's, by today's names.
         squared: whether `epsilon` was added to the root and is added below it today, so that its square is meant.
     """
 
     order: str
+    in_tensorflow: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
     squared: bool = False
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
-    "SGD": Optimizer("lr momentum decay nesterov", {"learning_rate": 0.01}),
-    "RMSprop": Optimizer("lr rho epsilon decay", {"learning_rate": 0.001}, squared=True),
-    "Adagrad": Optimizer("lr epsilon decay", {"learning_rate": 0.01, "initial_accumulator_value": 0.0}, squared=True),
-    "Adadelta": Optimizer("lr rho epsilon decay", {"learning_rate": 1.0}),
-    "Adam": Optimizer("lr beta_1 beta_2 epsilon decay", {"learning_rate": 0.001}),
-    "Adamax": Optimizer("lr beta_1 beta_2 epsilon decay", {"learning_rate": 0.002}),
+    "SGD": Optimizer("lr momentum decay nesterov", "learning_rate momentum nesterov", {"learning_rate": 0.01}),
+    "RMSprop": Optimizer(
+        "lr rho epsilon decay",
+        "learning_rate rho momentum epsilon centered",
+        {"learning_rate": 0.001},
+        squared=True,
+    ),
+    "Adagrad": Optimizer(
+        "lr epsilon decay",
+        "learning_rate initial_accumulator_value epsilon",
+        {"learning_rate": 0.01, "initial_accumulator_value": 0.0},
+        squared=True,
+    ),
+    "Adadelta": Optimizer("lr rho epsilon decay", "learning_rate rho epsilon", {"learning_rate": 1.0}),
+    "Adam": Optimizer(
+        "lr beta_1 beta_2 epsilon decay amsgrad",
+        "learning_rate beta_1 beta_2 epsilon amsgrad",
+        {"learning_rate": 0.001},
+    ),
+    "Adamax": Optimizer(
+        "lr beta_1 beta_2 epsilon decay", "learning_rate beta_1 beta_2 epsilon", {"learning_rate": 0.002}
+    ),
 }
 # Its momentum followed `schedule_decay`; today's follows another schedule.
 REFUSED_OPTIMIZERS: Mapping[str, str] = {

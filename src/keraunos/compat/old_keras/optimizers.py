@@ -7,25 +7,32 @@ from typing import Any
 
 import keras
 
+from keraunos.compat.old_keras import undecided
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.optimizer_table import OPTIMIZERS, REFUSED_OPTIMIZERS, RENAMED
 from keraunos.errors import JobError, one_of
 
 _LATER = ("amsgrad", "learning_rate", "name", "centered")
 _KERAS_2_EPSILON = 1e-7
+_MOMENTUM = 2  # places of SGD until its momentum
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The optimizer that a call means: today's, with the rate and the epsilon of that day."""
     entry = OPTIMIZERS[name]
-    order = entry.order.split()
+    order = (entry.in_tensorflow if day.name == "tf2" else entry.order).split()
+    if day.name == "2" and name == "SGD" and len(arguments) > _MOMENTUM and isinstance(arguments[_MOMENTUM], bool):
+        order = entry.in_tensorflow.split()  # Keras 2.3 had that order, too
     if len(arguments) > len(order):
-        raise JobError(f"{name} takes at most {len(order)} arguments without a name. Received: {len(arguments)}.")
+        raise JobError(
+            f"{name} takes at most {len(order)} arguments without a name, {', '.join(order)}. Received: {arguments!r}."
+        )
     given = {**dict(zip(order, arguments, strict=False)), **named}
-    known = {*order, "clipnorm", "clipvalue", *(_LATER if day.speaks_keras_2 else ())}
+    known = {*order, *entry.order.split(), "clipnorm", "clipvalue", *(_LATER if day.speaks_keras_2 else ())}
     for each in given:
         if each not in known:
             raise JobError(one_of(f"argument of {name}", each, sorted(known)))
+    undecided.say_defaults(name, day, given)
     decay = given.pop("decay", 0.0) or 0.0
     # TensorFlow's own clipped each gradient by itself, as today's does.
     renamed = {"lr": "learning_rate"} if day.name == "tf2" else RENAMED
@@ -33,7 +40,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     for each, value in entry.defaults.items():
         if day.name != "tf2":
             today.setdefault(each, value)
-    if "epsilon" in order:
+    if "epsilon" in entry.order:
         epsilon = float(today.get("epsilon", day.epsilons.get(name, _KERAS_2_EPSILON)))
         today["epsilon"] = epsilon * epsilon if entry.squared else epsilon
     if decay:

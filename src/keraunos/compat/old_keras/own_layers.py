@@ -138,11 +138,13 @@ class Highway(_OwnDense):
 
     Args:
         activation: of the Dense layer.
+        transform_bias: where the bias of the share begins; it was -2 until Keras 1.1 and 1 in 1.2.
         named: its other arguments.
     """
 
-    def __init__(self, activation: Any = None, **named: Any) -> None:
+    def __init__(self, activation: Any = None, transform_bias: float = 1.0, **named: Any) -> None:
         super().__init__(**named)
+        self.transform_bias = float(transform_bias)
         self.activation = keras.activations.get(activation)
 
     def build(self, input_shape: Any) -> None:
@@ -153,7 +155,8 @@ class Highway(_OwnDense):
         self.carry = self.add_weight(name="carry", shape=(width, width), initializer=self.kernel_initializer)
         if self.use_bias:
             self.bias = self._bias("bias", (width,))
-            self.carry_bias = self.add_weight(name="carry_bias", shape=(width,), initializer="ones")
+            begin = keras.initializers.Constant(self.transform_bias)
+            self.carry_bias = self.add_weight(name="carry_bias", shape=(width,), initializer=begin)
 
     def call(self, inputs: Any) -> Any:
         """What is transformed and what is carried."""
@@ -169,4 +172,5 @@ class Highway(_OwnDense):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, from which the layer is made again."""
-        return {**super().get_config(), "activation": keras.activations.serialize(self.activation)}
+        config = {"activation": keras.activations.serialize(self.activation), "transform_bias": self.transform_bias}
+        return {**super().get_config(), **config}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
+from keraunos.compat.old_keras import undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.errors import JobError, one_of
+
+_CHECKPOINT_MODE = 4  # the place of `mode` in Keras 0
 
 
 def to_categorical(y: Any, nb_classes: int | None = None, num_classes: int | None = None) -> Any:
@@ -61,10 +65,17 @@ def early_stopping(day: Day, arguments: Sequence[Any], named: Mapping[str, Any])
     return keras.callbacks.EarlyStopping(**given)
 
 
-def model_checkpoint(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Without `period`, which today's has not."""
+def model_checkpoint(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Its arguments moved: `monitor` came in 0.1.2, `save_weights_only` stands before `mode` since Keras 1.0."""
     order = ["filepath", "monitor", "verbose", "save_best_only", "save_weights_only", "mode", "period"]
+    if not day.speaks_keras_2 and len(arguments) > _CHECKPOINT_MODE and isinstance(arguments[_CHECKPOINT_MODE], str):
+        order.remove("save_weights_only")
     given = {**dict(zip(order, arguments, strict=False)), **named}
+    if not isinstance(given.get("monitor", ""), str):
+        raise JobError(
+            f"`monitor` of ModelCheckpoint must be a name. Received: {given['monitor']!r}. Before Keras 0.1.2 "
+            "`verbose` stood in its place; give verbose= and save_best_only= by name."
+        )
     if given.pop("period", 1) != 1:
         raise JobError("`period` of ModelCheckpoint must be 1 on today's Keras. Received: another.")
     return keras.callbacks.ModelCheckpoint(**given)
@@ -99,3 +110,27 @@ def tokenizer(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
     given = {("num_words" if name == "nb_words" else name): value for name, value in named.items()}
     return Tokenizer(*arguments, **given)
+
+
+def image_generator(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`ImageDataGenerator`, which centered and scaled images in Keras 0 unless it was told not to."""
+    from keras.src.legacy.preprocessing.image import ImageDataGenerator
+
+    order = list(inspect.signature(ImageDataGenerator).parameters)
+    if day.name in {"0", "1"} and len(arguments) > _STEADY:
+        raise JobError(
+            f"ImageDataGenerator of Keras {day.name} takes {_STEADY} arguments without a name: others moved "
+            f"between its releases. Received: {len(arguments)}. Give the others by name."
+        )
+    if day.name in {"0", "1"}:
+        order.remove("zca_epsilon")
+    given = {**dict(zip(order, arguments, strict=False)), **named}
+    undecided.say_defaults("ImageDataGenerator", day, given)
+    if day.name == "0":
+        given = {"featurewise_center": True, "featurewise_std_normalization": True, **given}
+    if not day.speaks_keras_2:
+        given["data_format"] = values.data_format(given.pop("dim_ordering", None), day)
+    return ImageDataGenerator(**given)
+
+
+_STEADY = 5

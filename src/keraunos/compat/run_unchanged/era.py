@@ -10,12 +10,16 @@ import sys
 _told: dict[str, str] = {}
 
 
-def enter(keras: str) -> None:
+def enter(name: str) -> None:
     """Note it; nothing is the Keras that is installed."""
-    _told["keras"] = keras
+    _told["keras"] = name
+
+
+def keras() -> str:
+    """'0', '1' or '2' in programs of that Keras; nothing where it is the one that is installed."""
+    return _told.get("keras", "")
 
 
 def predicts_classes() -> bool:
     """Whether the program is of the time when Elephas predicted classes: of Keras 0 or 1, or with Keras 2 by itself."""
-    keras = _told.get("keras", "")
-    return keras in {"0", "1"} or (keras == "2" and "keraunos.compat.keras2" in sys.modules)
+    return keras() in {"0", "1"} or (keras() == "2" and "keraunos.compat.keras2" in sys.modules)

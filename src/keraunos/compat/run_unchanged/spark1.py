@@ -2,6 +2,7 @@
 
 A DataFrame had the methods of its RDD; the measures of all classes together were methods of `MulticlassMetrics` that
 were called without a class; and the stages of spark.ml took the vectors of spark.mllib, for there were no others.
+Elephas's own example measures predictions that are the scores of all classes: they count as the class of the largest.
 """
 
 from __future__ import annotations
@@ -26,12 +27,35 @@ def install() -> None:
         method = getattr(MulticlassMetrics, name)
         if not hasattr(method, "__wrapped__"):
             setattr(MulticlassMetrics, name, _overall(method))
+    if not getattr(MulticlassMetrics.__init__, "takes_scores", False):
+        MulticlassMetrics.__init__ = _with_classes(MulticlassMetrics.__init__)
     from pyspark.ml.wrapper import JavaEstimator, JavaTransformer
 
     for stage, name in ((JavaEstimator, "_fit"), (JavaTransformer, "_transform")):
         method = getattr(stage, name)
         if not getattr(method, "takes_old_vectors", False):  # Spark's own decorators have left a `__wrapped__`
             setattr(stage, name, _with_vectors_of_today(method))
+
+
+def classes_of(pair: Any) -> tuple[Any, ...]:
+    """A prediction and a label, with the class of the largest score for scores. Runs on executors."""
+    return (*map(_class_of, pair[:2]), *pair[2:])
+
+
+def _class_of(value: Any) -> Any:
+    if not hasattr(value, "__len__"):
+        return value
+    scores = [float(each) for each in value]
+    return float(scores.index(max(scores)))
+
+
+def _with_classes(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def called(self: Any, predictionAndLabels: Any) -> None:
+        init(self, predictionAndLabels.map(classes_of))
+
+    vars(called)["takes_scores"] = True
+    return called
 
 
 def _of_the_rdd(name: str) -> Callable[..., Any]:

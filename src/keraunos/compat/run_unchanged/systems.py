@@ -64,6 +64,8 @@ SYSTEMS = {
                 "hyperas": "keraunos.compat.elephas.hyperas",
                 "hyperopt": "keraunos.compat.elephas.hyperopt",
             },
+            # Elephas's own example of a search, of 2016, uses it without importing it.
+            names={"pickle": "pickle"},
             dated=True,
         ),
         System(

@@ -1,0 +1,5 @@
+"""What the asynchronous model was called on its first day, in September 2015. Runs on the driver."""
+
+from keraunos.compat.elephas.spark_model import AsynchronousSparkModel as SparkModel
+
+__all__ = ["SparkModel"]
