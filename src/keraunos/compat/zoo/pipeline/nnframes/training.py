@@ -15,7 +15,6 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower
 from keraunos.compat.zoo.bigdl.optim.triggers import MaxEpoch, TrainingState, Trigger, TriggerOr
 from keraunos.compat.zoo.bigdl.optim.validation import Accuracy, Loss, Top1Accuracy, Top5Accuracy, ValidationMethod
-from keraunos.compat.zoo.frozen_graph import local_path
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks
 from keraunos.compat.zoo.pipeline.nnframes.losses import has_classes, loss_of
@@ -25,6 +24,7 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import ColumnError, DataError, JobError, ModelError
 from keraunos.launch import preflight, spark
+from keraunos.launch.given_paths import given_path
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import write_vector
@@ -201,8 +201,6 @@ def _measured(method: ValidationMethod, outputs: Array, labels: Array) -> float:
 
 def _write(model: Any, checkpoint: Checkpoint, state: TrainingState, layout: Layout, vector: Vector) -> None:
     del layout
-    folder = local_path(checkpoint.path, "path")
-    folder.mkdir(parents=True, exist_ok=True)
     write_vector(model, vector)
     name = "model.keras" if checkpoint.over_write else f"model.{state.neval - 1}.keras"
-    (folder / name).write_bytes(to_archive(model))
+    given_path(checkpoint.path).child(name).replace(to_archive(model))
