@@ -1,6 +1,7 @@
-"""BigDL's criteria, as far as a validation method's `Loss` uses them. Runs on the driver and on executors.
+"""BigDL's criteria, of which a validation method's `Loss` uses `rows`. Runs on the driver and on executors.
 
-A criterion here is a number for each row; classes are counted from 0, as TensorFlow counts them.
+A criterion here is a number for each row; `rows` counts classes from 0, as TensorFlow counts them. `forward` and
+`backward`, which belong to BigDL's own modules, count them from 1.
 """
 
 from __future__ import annotations
@@ -24,6 +25,18 @@ class Criterion(ABC):
         float_type(bigdl_type)
         if not size_average:
             raise JobError("`size_average` must be True: a validation's loss is a mean over rows. Received: False.")
+
+    def forward(self, input: Any, target: Any) -> float:  # noqa: A002 - BigDL's name
+        """The mean over rows; classes are counted from 1."""
+        from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
+
+        return mean_and_gradient(self, input, target)[0]
+
+    def backward(self, input: Any, target: Any) -> Array:  # noqa: A002 - BigDL's name
+        """The gradient of the mean by the outputs."""
+        from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
+
+        return mean_and_gradient(self, input, target)[1]
 
     @abstractmethod
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
@@ -69,6 +82,10 @@ class CrossEntropyCriterion(Criterion):
 
 class MSECriterion(Criterion):
     """The mean square of the difference."""
+
+    def __init__(self, bigdl_type: Any = "float") -> None:
+        # BigDL used the argument for nothing; its own programs hand over anything.
+        super().__init__()
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
         """The loss of each row."""
