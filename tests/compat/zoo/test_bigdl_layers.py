@@ -24,6 +24,7 @@ else:
         SGD,
         Adam,
         EveryEpoch,
+        L1L2Regularizer,
         Loss,
         MaxEpoch,
         Optimizer,
@@ -187,6 +188,13 @@ else:
             bias.backward(x, gradient)
             bias.update_parameters(0.1)
         np.testing.assert_allclose(bias.get_weights()[0].ravel(), np.arange(1, 6), rtol=0.1)
+
+    def test_penalties_add_to_the_gradient_what_bigdls_do():
+        layer = zoo.Dense(1, W_regularizer=L1L2Regularizer(0.5, 0.1), bias=False, input_shape=(2,))
+        layer(np.ones((1, 2), np.float32))
+        layer.set_weights([np.array([[2.0], [-4.0]])])
+        # Half of the sum, which is six, and a twentieth of the squares, which are twenty.
+        np.testing.assert_allclose(layer.losses[0], 4.0, rtol=1e-6)
 
     def test_vectors_need_no_batch_and_first_modules_are_inputs():
         first, second = nn.Linear(4, 2)(), nn.Linear(4, 2)()

@@ -70,6 +70,10 @@ class Container(Layer):
         found = {id(weight.variable): (name, weight) for each in self._modules for name, weight in each.own_weights()}
         return list(found.values())
 
+    def _draw(self) -> None:
+        for each in self._modules:
+            each._draw()
+
     def _set_trainable(self, names: Sequence[str] | None, *, trainable: bool) -> Self:
         inside = None if names is None or self._name in names else names
         for each in self._modules:

@@ -7,7 +7,7 @@ A criterion here is a number for each row; `rows` counts classes from 0, as Tens
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -155,3 +155,50 @@ def difference(output: Array, label: Array) -> npt.NDArray[np.float64]:
 def _row_means(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     flat = values.reshape(len(values), -1)
     return np.asarray(flat.mean(axis=1) if flat.shape[1] else np.zeros(len(flat)))
+
+
+_ELSEWHERE = frozenset(
+    [
+        "CategoricalCrossEntropy",
+        "ClassSimplexCriterion",
+        "CosineDistanceCriterion",
+        "CosineEmbeddingCriterion",
+        "CosineProximityCriterion",
+        "DiceCoefficientCriterion",
+        "DistKLDivCriterion",
+        "DotProductCriterion",
+        "GaussianCriterion",
+        "HingeEmbeddingCriterion",
+        "KLDCriterion",
+        "KullbackLeiblerDivergenceCriterion",
+        "L1Cost",
+        "L1HingeEmbeddingCriterion",
+        "MarginCriterion",
+        "MarginRankingCriterion",
+        "MeanAbsolutePercentageCriterion",
+        "MeanSquaredLogarithmicCriterion",
+        "MultiCriterion",
+        "MultiLabelMarginCriterion",
+        "MultiLabelSoftMarginCriterion",
+        "MultiMarginCriterion",
+        "PGCriterion",
+        "ParallelCriterion",
+        "PoissonCriterion",
+        "SmoothL1Criterion",
+        "SmoothL1CriterionWithWeights",
+        "SoftMarginCriterion",
+        "SoftmaxWithCriterion",
+        "TimeDistributedCriterion",
+        "TimeDistributedMaskCriterion",
+        "TransformerCriterion",
+    ]
+)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _ELSEWHERE:
+        raise JobError(
+            f"The criterion {name!r} is not among bigdl.nn.criterion here. Received: an import of it. A Sequential of "
+            "zoo.pipeline.api.keras.models takes BigDL's modules in a KerasLayerWrapper, and any loss of Keras."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ import numpy as np
 
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.nn.initialization_method import InitializationMethod, RandomUniform
+from keraunos.compat.zoo.bigdl.util.common import JTensor
 from keraunos.compat.zoo.own_layers import stepping
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
@@ -312,12 +313,16 @@ class Layer:
 
 def _as_batch(inputs: Any) -> tuple[Any, bool]:
     """Inputs with a batch, and whether they came as vectors, which have none."""
-    arrays = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    if isinstance(inputs, (list, tuple)):
+        inputs = [each.to_ndarray() if isinstance(each, JTensor) else each for each in inputs]
+    elif isinstance(inputs, JTensor):
+        inputs = inputs.to_ndarray()
+    arrays = inputs if isinstance(inputs, list) else [inputs]
     nested = any(isinstance(each, (list, tuple)) for each in arrays)
     if nested or any(np.ndim(each) != 1 for each in arrays):
         return inputs, False
     rows = [np.expand_dims(each, 0) for each in arrays]
-    return (rows if isinstance(inputs, (list, tuple)) else rows[0]), True
+    return (rows if isinstance(inputs, list) else rows[0]), True
 
 
 def _without_batch(outputs: Any) -> Any:
