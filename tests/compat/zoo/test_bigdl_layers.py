@@ -255,10 +255,14 @@ else:
     def test_arrays_of_the_driver_are_trained_on():
         x = RANDOM.normal(size=(200, 3)).astype(np.float32)
         y = x @ np.array([[1.0], [-2.0], [0.5]], np.float32)
-        model = nn.Sequential().add(nn.Linear(3, 1))
+        model = nn.Sequential().add(nn.Linear(3, 1)).add(nn.CAdd([1]).set_name("still"))
+        model.layers[1].set_weights([np.array([0.25])])
+        model.freeze(["still"])
         optimizer = Optimizer.create(model, (x, y), MSECriterion(), MaxEpoch(20), 20, SGD(0.1))
         optimizer.optimize()
         np.testing.assert_allclose(model.get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
+        np.testing.assert_allclose(model.get_weights()[1:], [[-0.25], [0.25]], atol=0.01)
+        assert model.parameters()["still"]["bias"].tolist() == [0.25]
 
     @pytest.mark.parametrize(
         ("call", "error", "message"),
