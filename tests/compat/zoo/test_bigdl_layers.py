@@ -24,6 +24,7 @@ else:
         SGD,
         Adam,
         EveryEpoch,
+        L1L2Regularizer,
         Loss,
         MaxEpoch,
         Optimizer,
@@ -127,7 +128,7 @@ else:
         assert linear.get_weights()[1].tolist() == [0.5] * 3
         assert np.abs(linear.get_weights()[0]).max() <= np.sqrt(6 / 7)
         with pytest.raises(ModelError, match="A weight must have the shape \\(3, 4\\)"):
-            linear.set_weights([weight.T, bias])
+            linear.set_weights([weight[:2], bias])
 
     def test_gradients_are_added_up_and_steps_are_taken():
         linear = nn.Linear(4, 1, with_bias=False).set_name("only")
@@ -170,6 +171,43 @@ else:
         np.testing.assert_allclose(model.forward(X[:, 0]).sum(1), 1, rtol=1e-5)
         with pytest.raises(JobError, match="must have `input_shape`"):
             zoo.KerasLayerWrapper(inner)
+
+    def test_criteria_count_classes_from_one_and_have_gradients():
+        logs = np.log(np.array([[0.2, 0.8], [0.5, 0.5]], np.float32))
+        labels = np.array([2.0, 1.0])
+        assert ClassNLLCriterion().forward(logs, labels) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
+        np.testing.assert_allclose(ClassNLLCriterion().backward(logs, labels), [[0, -0.5], [-0.5, 0]])
+        np.testing.assert_allclose(MSECriterion().backward(np.array([1.0, 4.0]), np.array([0.0, 0.0])), [1.0, 4.0])
+        # BigDL's own loop: a bias for each of five rows.
+        bias = nn.CAdd([5, 1])
+        for _ in range(150):
+            x = RANDOM.random((5, 4))
+            target = x + np.arange(1, 6).reshape(5, 1)
+            gradient = MSECriterion().backward(bias.forward(x), target)
+            bias.zero_grad_parameters()
+            bias.backward(x, gradient)
+            bias.update_parameters(0.1)
+        np.testing.assert_allclose(bias.get_weights()[0].ravel(), np.arange(1, 6), rtol=0.1)
+
+    def test_penalties_add_to_the_gradient_what_bigdls_do():
+        layer = zoo.Dense(1, W_regularizer=L1L2Regularizer(0.5, 0.1), bias=False, input_shape=(2,))
+        layer(np.ones((1, 2), np.float32))
+        layer.set_weights([np.array([[2.0], [-4.0]])])
+        # Half of the sum, which is six, and a twentieth of the squares, which are twenty.
+        np.testing.assert_allclose(layer.losses[0], 4.0, rtol=1e-6)
+
+    def test_vectors_need_no_batch_and_first_modules_are_inputs():
+        first, second = nn.Linear(4, 2)(), nn.Linear(4, 2)()
+        joined = nn.CAddTable()([first, second])
+        model = nn.Model([first, second], [nn.ReLU()(joined), nn.Threshold(10.0)(joined)])
+        for node, value in ((first, 1), (second, 2)):
+            node.element().set_weights([np.ones((4, 2)) * value, np.ones(2) * value])
+        given = [np.array([0.1, 0.2, -0.3, -0.4]), np.array([0.5, 0.4, -0.2, -0.1])]
+        np.testing.assert_allclose(model.forward(given)[0], [3.8, 3.8], rtol=1e-5)
+        left, right = model.backward(given, [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        np.testing.assert_allclose([left, right], [[3.0] * 4, [6.0] * 4])
+        seeded = [nn.Linear(10, 20).set_init_method(begin.Xavier()).set_seed(7).reset() for _ in range(2)]
+        np.testing.assert_array_equal(seeded[0].get_weights()[0], seeded[1].get_weights()[0])
 
     @pytest.mark.spark
     def test_lenet_learns_digits_on_executors(spark, tmp_path):
@@ -217,10 +255,14 @@ else:
     def test_arrays_of_the_driver_are_trained_on():
         x = RANDOM.normal(size=(200, 3)).astype(np.float32)
         y = x @ np.array([[1.0], [-2.0], [0.5]], np.float32)
-        model = nn.Sequential().add(nn.Linear(3, 1))
+        model = nn.Sequential().add(nn.Linear(3, 1)).add(nn.CAdd([1]).set_name("still"))
+        model.layers[1].set_weights([np.array([0.25])])
+        model.freeze(["still"])
         optimizer = Optimizer.create(model, (x, y), MSECriterion(), MaxEpoch(20), 20, SGD(0.1))
         optimizer.optimize()
         np.testing.assert_allclose(model.get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
+        np.testing.assert_allclose(model.get_weights()[1:], [[-0.25], [0.25]], atol=0.01)
+        assert model.parameters()["still"]["bias"].tolist() == [0.25]
 
     @pytest.mark.parametrize(
         ("call", "error", "message"),
@@ -233,7 +275,7 @@ else:
             (lambda: nn.Recurrent().add(nn.Linear(2, 2)), JobError, "A Recurrent has one cell"),
             (lambda: nn.Sequential().add(zoo.Dense(3)), JobError, "must be one of bigdl.nn.layer's"),
             (lambda: nn.VolumetricConvolution, JobError, "'VolumetricConvolution' is not among bigdl.nn.layer"),
-            (lambda: nn.Linear(2, 2).saveModel("/nowhere"), ModelError, "Call forward, or train it"),
+            (lambda: nn.Tanh().saveModel("/nowhere"), ModelError, "Call forward, or train it"),
             (lambda: nn.Model.loadModel(__file__), DataError, "BigDL's own are JVM objects"),
             (lambda: Optimizer(nn.Tanh(), [], CrossEntropyCriterion(), MaxEpoch(1), 1), JobError, "RDD of Samples"),
             (lambda: Optimizer(nn.Linear(2, 2), (X, X), "mse", MaxEpoch(1), 1), JobError, "`criterion` must be one of"),

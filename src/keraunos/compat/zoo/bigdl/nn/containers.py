@@ -70,6 +70,10 @@ class Container(Layer):
         found = {id(weight.variable): (name, weight) for each in self._modules for name, weight in each.own_weights()}
         return list(found.values())
 
+    def _draw(self) -> None:
+        for each in self._modules:
+            each._draw()
+
     def _set_trainable(self, names: Sequence[str] | None, *, trainable: bool) -> Self:
         inside = None if names is None or self._name in names else names
         for each in self._modules:
@@ -79,6 +83,10 @@ class Container(Layer):
 
 class Sequential(Container):
     """Modules one behind the other."""
+
+    def known_shapes(self) -> list[tuple[int | None, ...]] | None:
+        """The shapes of the inputs, where the first module's weights tell them."""
+        return self._modules[0].known_shapes() if self._modules else None
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
         """The last module's outputs."""
@@ -145,13 +153,19 @@ class Model(Container):
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
         """What the output nodes give."""
         given = list(inputs) if len(self._inputs) > 1 else [inputs]
-        values = dict(zip(self._inputs, given, strict=True))
+        # A module that is an input node gets the input and computes.
+        values = {node: node.element().connect(each, training) for node, each in zip(self._inputs, given, strict=True)}
         for node in self._ordered():
             if node not in values:
                 parts = [values[each] for each in node.inputs]
                 values[node] = node.element().connect(parts if len(parts) > 1 else parts[0], training)
         found = [values[each] for each in self._outputs]
         return found if len(found) > 1 else found[0]
+
+    def known_shapes(self) -> list[tuple[int | None, ...]] | None:
+        """The shapes of the inputs, where the first modules' weights tell them."""
+        found = [node.element().known_shapes() for node in self._inputs]
+        return [shape for each in found for shape in each or ()] if all(found) else None
 
     def node(self, name: str) -> Node:
         """The node of the module of a name."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.nn import criterion as criteria
 from keraunos.compat.zoo.own_layers.channels_first import PACKAGE
+from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import JobError, one_of
 from keraunos.learners.registry import import_keras_on
 
 import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
+import numpy as np  # noqa: E402 - the same
+import tensorflow as tf  # noqa: E402 - the same
 from keras import ops  # noqa: E402 - the same
 
 
@@ -50,6 +54,18 @@ def loss_for(criterion: Any) -> CriterionLoss:
     if isinstance(criterion, criteria.ClassNLLCriterion):
         options["logs"] = criterion.log_prob_as_input
     return CriterionLoss(name, options, name="loss")
+
+
+@in_tensorflow_2
+def mean_and_gradient(criterion: Any, outputs: Any, labels: Any) -> tuple[float, Array]:
+    """A criterion's mean over rows, and its gradient by the outputs; an output of one dimension is one row."""
+    array = np.asarray(outputs, dtype=np.float32)
+    rows = tf.constant(array if array.ndim > 1 else array[np.newaxis])
+    loss = loss_for(criterion)
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        found = tf.reduce_mean(loss.call(tf.constant(np.asarray(labels, dtype=np.float32)), rows))
+    return float(found), tape.gradient(found, rows).numpy().reshape(array.shape)
 
 
 def counts_from_one(method: Any) -> bool:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from keraunos.batch import Array
-from keraunos.compat.zoo.bigdl.nn.initialization_method import InitializationMethod
+from keraunos.compat.zoo.bigdl.nn.initialization_method import InitializationMethod, RandomUniform
+from keraunos.compat.zoo.bigdl.util.common import JTensor
 from keraunos.compat.zoo.own_layers import stepping
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
@@ -40,6 +41,7 @@ class Weight:
     name: str
     variable: Any
     fans: tuple[int, int]
+    begins: InitializationMethod = field(default_factory=RandomUniform)
     to_bigdl: Callable[[Array], Array] = _same
     from_bigdl: Callable[[Array], Array] = _same
 
@@ -50,8 +52,8 @@ class Weight:
     def assign(self, array: Any) -> None:
         """Set the values, laid out as BigDL does."""
         given, shape = np.asarray(array, dtype=np.float32), self.value().shape
-        # Filters may come with or without BigDL's leading dimension of groups.
-        if given.size != int(np.prod(shape)) or [n for n in given.shape if n != 1] != [n for n in shape if n != 1]:
+        # As with BigDL, the numbers count, and not how the program had shaped them.
+        if given.size != int(np.prod(shape)):
             raise ModelError(f"A weight must have the shape {shape}. Received: {given.shape}.")
         self.variable.assign(self.from_bigdl(given.reshape(shape)))
 
@@ -112,18 +114,22 @@ class Layer:
     @in_tensorflow_2
     def forward(self, input: Any) -> Any:  # noqa: A002 - BigDL's name
         """The outputs for a batch, in training mode unless `evaluate()` was called."""
-        self._note_shapes(input)
-        return stepping.forward(self._stepped, input)
+        given, single = _as_batch(input)
+        self._note_shapes(given)
+        found = stepping.forward(self._stepped, given)
+        return _without_batch(found) if single else found
 
     @in_tensorflow_2
     def backward(self, input: Any, grad_output: Any) -> Any:  # noqa: A002 - BigDL's name
         """The gradients by the inputs; those by the weights are added up in `parameters()`."""
+        given, single = _as_batch(input)
         weights = [weight for _, weight in self.own_weights()]
-        found, gradients = stepping.backward(self._stepped, input, grad_output, [weight.variable for weight in weights])
+        variables = [weight.variable for weight in weights]
+        found, gradients = stepping.backward(self._stepped, given, grad_output, variables)
         for weight, gradient in zip(weights, gradients, strict=True):
             key = id(weight.variable)
             self._gradients[key] = self._gradients.get(key, 0) + weight.to_bigdl(gradient)
-        return found
+        return _without_batch(found) if single else found
 
     def zero_grad_parameters(self) -> None:
         """Forget the gradients that were added up."""
@@ -175,10 +181,17 @@ class Layer:
         bias_init_method: InitializationMethod | None = None,
     ) -> Self:
         """Begin with other weights: all of them but biases, and the biases, by a method each."""
-        for weight in self._weights:
-            method = bias_init_method if weight.name == "bias" else weight_init_method
-            if method is not None:
-                weight.assign(method.values(weight.value().shape, *weight.fans))
+        chosen = {"bias": bias_init_method}
+        self._weights = [
+            replace(each, begins=chosen.get(each.name, weight_init_method) or each.begins) for each in self._weights
+        ]
+        self._draw()
+        return self
+
+    @in_tensorflow_2
+    def reset(self) -> Self:
+        """Begin anew with other weights."""
+        self._draw()
         return self
 
     def training(self, is_training: bool = True) -> Self:
@@ -227,7 +240,7 @@ class Layer:
     @in_tensorflow_2
     def lowered(self, shapes: Sequence[tuple[int | None, ...]] | None = None) -> Any:
         """The model of Keras, for inputs of shapes without the batch; those of the last batch by default."""
-        self._shapes = list(shapes) if shapes is not None else self._shapes
+        self._shapes = list(shapes) if shapes is not None else self._shapes or self.known_shapes()
         if self._shapes is None:
             raise ModelError(
                 "The module must know the shapes of its inputs. Received: a module that was neither trained nor run. "
@@ -269,9 +282,17 @@ class Layer:
 
     load = loadModel
 
+    def known_shapes(self) -> list[tuple[int | None, ...]] | None:
+        """The shapes of the inputs, where the module's weights tell them."""
+        return None
+
     def source(self) -> Any:
         """The lowered model as workers get it."""
         return live_source(self.lowered(), backend="tensorflow")
+
+    def _draw(self) -> None:
+        for weight in self._weights:
+            weight.assign(weight.begins.values(weight.value().shape, *weight.fans))
 
     def _stepped(self, inputs: Any) -> Any:
         return self.connect(inputs, training=self._training)
@@ -288,6 +309,24 @@ class Layer:
 
     def __str__(self) -> str:
         return self._name
+
+
+def _as_batch(inputs: Any) -> tuple[Any, bool]:
+    """Inputs with a batch, and whether they came as vectors, which have none."""
+    if isinstance(inputs, (list, tuple)):
+        inputs = [each.to_ndarray() if isinstance(each, JTensor) else each for each in inputs]
+    elif isinstance(inputs, JTensor):
+        inputs = inputs.to_ndarray()
+    arrays = inputs if isinstance(inputs, list) else [inputs]
+    nested = any(isinstance(each, (list, tuple)) for each in arrays)
+    if nested or any(np.ndim(each) != 1 for each in arrays):
+        return inputs, False
+    rows = [np.expand_dims(each, 0) for each in arrays]
+    return (rows if isinstance(inputs, list) else rows[0]), True
+
+
+def _without_batch(outputs: Any) -> Any:
+    return [_without_batch(each) for each in outputs] if isinstance(outputs, list) else outputs[0]
 
 
 def loaded(model: Any) -> Layer:

@@ -9,7 +9,7 @@ import numpy as np
 
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.nn.criterion_losses import counts_from_one
-from keraunos.compat.zoo.bigdl.util.common import EvaluatedResult, Sample
+from keraunos.compat.zoo.bigdl.util.common import EvaluatedResult, JTensor, Sample
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Records
 from keraunos.compat.zoo.sample_records import spread_records
@@ -27,7 +27,8 @@ def predicted(module: Layer, features: Any, batch_size: int) -> Any:
     """The outputs: an RDD for an RDD of Samples, arrays for arrays."""
     rows = batch_size if batch_size > 0 else 128
     if not hasattr(features, "mapPartitions"):
-        arrays = Records(features, None).arrays
+        given = features if isinstance(features, (list, tuple)) else [features]
+        arrays = Records([each.to_ndarray() if isinstance(each, JTensor) else each for each in given], None).arrays
         model = module.lowered([each.shape[1:] for each in arrays])
         return model.predict(arrays if len(arrays) > 1 else arrays[0], batch_size=rows, verbose=0)
     shapes = input_shapes(features)

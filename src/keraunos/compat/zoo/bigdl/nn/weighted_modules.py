@@ -58,7 +58,7 @@ class _Weighted(Layer):
         self,
         layer: Any,
         shape: Sequence[int | None],
-        weights: Sequence[tuple[str, Any]],
+        weights: Sequence[tuple[str, str]],
         fans: tuple[int, int],
         methods: dict[str, InitializationMethod] | None = None,
         turns: tuple[Any, Any] | None = None,
@@ -67,14 +67,17 @@ class _Weighted(Layer):
         layer.build((None, *shape))
         found = []
         for number, (name, attribute) in enumerate(weights):
-            if attribute is not None and getattr(layer, attribute, None) is not None:
+            if getattr(layer, attribute, None) is not None:
                 turned = turns if turns is not None and number == 0 else ()
-                found.append(Weight(name, getattr(layer, attribute), fans, *turned))
+                begins = (methods or {}).get(name, RandomUniform())
+                found.append(Weight(name, getattr(layer, attribute), fans, begins, *turned))
         super().__init__(layer, found)
-        default = RandomUniform()
-        for weight in found:
-            method = (methods or {}).get(weight.name, default)
-            weight.assign(method.values(weight.value().shape, *fans))
+        self._row = tuple(shape)
+        self._draw()
+
+    def known_shapes(self) -> list[tuple[int | None, ...]] | None:
+        """The shape of the input, where it is all known."""
+        return [self._row] if self._row and None not in self._row else None
 
     @in_tensorflow_2
     def _give(self, weight: Any, bias: Any, *gradients: Any) -> None:

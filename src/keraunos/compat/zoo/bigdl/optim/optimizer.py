@@ -78,6 +78,9 @@ __all__ = [
     "Exponential",
     "Ftrl",
     "HitRatio",
+    "L1L2Regularizer",  # noqa: F822 - found by __getattr__
+    "L1Regularizer",  # noqa: F822 - found by __getattr__
+    "L2Regularizer",  # noqa: F822 - found by __getattr__
     "LarsSGD",
     "Loss",
     "MaxEpoch",
@@ -120,4 +123,8 @@ def __getattr__(name: str) -> Any:
         from keraunos.compat.zoo.bigdl.optim import module_optimizer
 
         return module_optimizer.Optimizer
+    if name in {"L1L2Regularizer", "L1Regularizer", "L2Regularizer"}:
+        from keraunos.compat.zoo.bigdl.optim import regularizers
+
+        return getattr(regularizers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
