@@ -37,6 +37,11 @@ class KerasModel:
         self.model = model
         self.model_dir = model_dir
         self.optimizer = optimizer
+        self.metric_tensors: dict[str, Any] = {}
+
+    def add_metric(self, tensor: Any, name: str) -> None:
+        """Measure a scalar of a Keras 2 model's graph, a mean over a batch's rows, in fits on Spark."""
+        self.metric_tensors[name] = tensor
 
     def fit(
         self,
@@ -68,7 +73,12 @@ class KerasModel:
         else:
             dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
         optimizer = TFOptimizer.from_keras(
-            self.model, dataset, session_config, model_dir=self.model_dir, optimizer=self.optimizer
+            self.model,
+            dataset,
+            session_config,
+            model_dir=self.model_dir,
+            metrics=self.metric_tensors or None,
+            optimizer=self.optimizer,
         )
         optimizer.optimize(MaxEpoch(epochs))
         return optimizer.history
@@ -133,13 +143,15 @@ class KerasModel:
         """Set the model's weights."""
         self.model.set_weights(weights)
 
-    def save_weights(self, filepath: str, overwrite: bool = True) -> None:
-        """Write the model's weights to a file, as Keras does."""
-        self.model.save_weights(filepath, overwrite=overwrite)
+    def save_weights(self, filepath: str, overwrite: bool = True, save_format: str | None = None) -> None:
+        """Write the model's weights to a file, as Keras does; `save_format` is for Keras 2."""
+        options = {} if save_format is None else {"save_format": save_format}
+        self.model.save_weights(filepath, overwrite=overwrite, **options)
 
-    def load_weights(self, filepath: str) -> None:
-        """Read the model's weights from a file."""
-        self.model.load_weights(filepath)
+    def load_weights(self, filepath: str, by_name: bool = False) -> None:
+        """Read the model's weights from a file, as Keras does; `by_name` is for Keras 2."""
+        options = {"by_name": True} if by_name else {}
+        self.model.load_weights(filepath, **options)
 
     def save_model(self, path: str, overwrite: bool = True) -> None:
         """Write the model to a file, as Keras does."""
