@@ -287,7 +287,7 @@ def test_workers_validate_as_one_process_would(spark, graph):
     loss = tf.reduce_mean(tf.square(output - y))
     methods = [AUC(50), MAE(), Top1Accuracy(), Accuracy(), Loss()]
     optimizer = TFOptimizer.from_loss(
-        loss, SGD(0.1), val_outputs=[output], val_labels=[y], val_method=methods, metrics={"squares": loss}
+        loss, SGD(0.1), val_outputs=[output], val_labels=[tf.squeeze(y)], val_method=methods, metrics={"squares": loss}
     )
     before = optimizer.tf_model.training_helper_layer.get_weights()
     optimizer.optimize(MaxIteration(4), checkpoint_trigger=SeveralIteration(2))

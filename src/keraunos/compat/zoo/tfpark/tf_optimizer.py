@@ -336,6 +336,8 @@ class TFOptimizer:
                 shuffle=dataset.shuffle,
                 seed=self._state.neval - 1,
                 remainder="drop" if dataset.hard_code_batch_size else "join",
+                # All rows are validated on; a graph that takes whole batches only fills up the last one.
+                validation_remainder="keep" if dataset.hard_code_batch_size else "join",
             ),
             exchange=ExchangePlan("gradients", 1, "synchronous", rule),
             workers=dataset.workers,
