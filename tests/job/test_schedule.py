@@ -83,3 +83,11 @@ def test_a_batch_that_is_smaller_than_the_workers_are_many_is_refused():
             exchange=ExchangePlan.named("allreduce"),
             workers=3,
         )
+
+
+@pytest.mark.parametrize(
+    ("validation_lap", "steps"), [(None, [1, 2, 3, 4, 5, 6]), (0, [5]), (2, [2, 4, 5, 6]), (3, [3, 5, 6])]
+)
+def test_validation_rows_are_evaluated_where_the_schedule_says(validation_lap, steps):
+    schedule = Schedule(lap=1, validation_lap=validation_lap)
+    assert [step for step in range(1, 7) if schedule.validates_after(step, ends_epoch=step == 5)] == steps

@@ -82,6 +82,27 @@ def test_means_are_over_the_rows_of_everyone():
     assert means.read([]) == {}
 
 
+def test_states_of_measures_add_up():
+    class Share:
+        def state(self, output, label):
+            return np.array([np.count_nonzero(output == label), len(label)], dtype=np.float64)
+
+        def result(self, state):
+            return float(state[0] / state[1])
+
+    share = Share()
+    means = RowMeans(("loss",), measures={"share": share})
+    states = [
+        [np.array([6.0, 3.0]), share.state(np.arange(3), np.array([0, 1, 1]))],
+        [np.zeros(2), np.zeros(0)],
+        [np.array([1.0, 1.0]), share.state(np.arange(1), np.arange(1))],
+    ]
+    assert means.read(states) == {"loss": 1.75, "share": 0.75}
+    assert means.read([means.merge(states[:2]), states[2]]) == means.read(states)
+    # Training measures nothing but the loss.
+    assert means.read([[np.array([6.0, 3.0]), np.zeros(0)]]) == {"loss": 2.0}
+
+
 def test_following_a_graph_needs_neither_keras_nor_tensorflow():
     program = """
         import sys

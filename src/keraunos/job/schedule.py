@@ -31,6 +31,8 @@ class Schedule:
             do not wait for each other, each takes that many.
         validation_lap: after how many steps of the training validation rows are evaluated, besides at each epoch's end;
             0 for only there, `None` for at the end of every lap. Laps must end there.
+        validation_remainder: what becomes of validation rows behind their last whole batch; `None` for the same as in
+            training. A graph fills up a batch that is too short for it.
     """
 
     epochs: int = 1
@@ -47,6 +49,7 @@ class Schedule:
     draws: int | None = None
     first_epoch: int = 0
     validation_lap: int | None = None
+    validation_remainder: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "lap", "steps", "batch_total", "draws"):
@@ -66,8 +69,10 @@ class Schedule:
             )
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise JobError(f"`learningRate` must be above 0. Received: {self.learning_rate!r}.")
-        if self.remainder not in REMAINDERS:
-            raise JobError(one_of("remainder", self.remainder, REMAINDERS))
+        for name in ("remainder", "validation_remainder"):
+            value = getattr(self, name)
+            if value not in REMAINDERS and not (value is None and name == "validation_remainder"):
+                raise JobError(one_of(name, value, REMAINDERS))
 
     def batch_of(self, rank: int, workers: int) -> int:
         """How many rows a batch of that rank has."""

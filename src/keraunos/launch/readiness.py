@@ -61,8 +61,8 @@ def check_all(job: TrainingJob, ready: Facts) -> None:
     wants_validation = job.columns.validation is not None or job.schedule.validation_split
     if wants_validation and not any(each["validation_rows"] for each in ready.values()):
         raise DataError(
-            "There is no row to validate on. Expected at least one; mark some in the indicator column or raise "
-            "`validationSplit`."
+            "There is no row to validate on. Expected at least one. Received: 0 rows. Look at the rows that were given "
+            "for it, mark some in the indicator column, or raise `validationSplit`."
         )
     counts = [rows.get(rank, 0) for rank in range(job.workers)]
     if max(counts) > max(job.schedule.batch_of(0, job.workers), _SKEW * max(1, min(counts))):

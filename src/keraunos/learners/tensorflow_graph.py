@@ -87,12 +87,13 @@ class TensorFlowGraphLearner(Learner):
     def evaluate(self, batch: Batch) -> None:
         """Accumulate the validation metrics of a batch; nothing else changes.
 
-        Of rows that are fewer than the graph takes at once only the measures are known, not the scalars.
+        Of rows that are fewer than the graph takes at once only the measures are known, not the scalars. A single row
+        goes in several times, which changes no mean; graphs that squeeze their labels fail on one row.
         """
-        lacking = max(0, (self._network.batch_rows or 0) - batch.rows)
+        lacking = max(0, (self._network.batch_rows or 2) - batch.rows)
         measured = self._network.measure(self._rows(_filled_up(batch, lacking) if lacking else batch))
         scalars = measured[: len(measured) - len(self._archive.observed)]
-        if not lacking:
+        if not lacking or batch.rows == 1:
             self._note(scalars, batch.rows, trained=False)
         if self._measures:
             compared = dict(zip(self._archive.observed, measured[len(scalars) :], strict=True))

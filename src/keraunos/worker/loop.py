@@ -29,7 +29,8 @@ from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.course import Course, Leg
 from keraunos.job.saving import SavePoints
-from keraunos.job.training_job import GRAPH, TrainingJob
+from keraunos.job.schedule import Schedule
+from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
@@ -150,7 +151,7 @@ def _train(
         logger.info("rank %d has no rows and leaves", seat.rank)
         return {}
     batch_size = job.schedule.batch_of(seat.rank, job.workers)
-    _check_whole_batches(job, shard, batch_size)
+    _check_whole_batches(job.schedule, shard, batch_size)
     if learner is None:
         learner = load_learner(job.model, custom_objects)
     # No batch has more rows than there are, however large the batch size: that may stand for all rows.
@@ -177,16 +178,11 @@ def _train(
             return {} if host is None else {"contributed": list(host.contributed.items())}
 
 
-def _validation_remainder(job: TrainingJob) -> str:
-    """What becomes of validation rows behind the last whole batch; a graph fills up those that are too few for it."""
-    return "keep" if job.model.format == GRAPH else job.schedule.remainder
-
-
-def _check_whole_batches(job: TrainingJob, shard: Shard, batch_size: int) -> None:
+def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
     """Refuse rows that would all be left out."""
     uses = (
-        (shard.rows, "train", job.schedule.remainder),
-        (shard.validation_rows, "validate", _validation_remainder(job)),
+        (shard.rows, "train", schedule.remainder),
+        (shard.validation_rows, "validate", schedule.validation_remainder or schedule.remainder),
     )
     for rows, use, remainder in uses:
         if remainder == "drop" and 0 < rows < batch_size:
@@ -245,7 +241,6 @@ class _Training:
         self._uploads = job.exchange.applies_on_workers and self._first
         self._leaves_optimizer = job.keeps_optimizer and self._first
         self._batch_size = job.schedule.batch_of(client.rank, job.workers)
-        self._validation_remainder = _validation_remainder(job)
         self._course = Course.of(job, rows, client.rank)
         self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
         self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
@@ -357,7 +352,8 @@ class _Training:
         metrics = self._learner.take_metrics()
         validates = self._schedule.validates_after(leg.step + leg.stop - leg.first, ends_epoch=leg.ends_epoch)
         if validates:
-            for batch in self._shard.validation_batches(self._batch_size, remainder=self._validation_remainder):
+            remainder = self._schedule.validation_remainder or self._schedule.remainder
+            for batch in self._shard.validation_batches(self._batch_size, remainder=remainder):
                 self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if validates and self._shard.validation_rows else []
         facts = self._watch.take_lap()

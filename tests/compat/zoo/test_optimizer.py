@@ -13,6 +13,7 @@ from keraunos.compat.zoo.bigdl.optim.optimizer import (
     Adam,
     EveryEpoch,
     HitRatio,
+    Loss,
     MaxEpoch,
     MaxIteration,
     MaxScore,
@@ -285,9 +286,9 @@ def test_workers_validate_as_one_process_would(spark, graph):
     w = v1.get_variable("w", [3, 1], initializer=v1.zeros_initializer())
     output = tf.sigmoid(tf.matmul(x, w))
     loss = tf.reduce_mean(tf.square(output - y))
-    methods = [AUC(50), MAE(), Top1Accuracy(), Accuracy()]
+    methods = [AUC(50), MAE(), Top1Accuracy(), Accuracy(), Loss()]
     optimizer = TFOptimizer.from_loss(
-        loss, SGD(0.1), val_outputs=[output], val_labels=[y], val_method=methods, metrics={"squares": loss}
+        loss, SGD(0.1), val_outputs=[output], val_labels=[tf.squeeze(y)], val_method=methods, metrics={"squares": loss}
     )
     before = optimizer.tf_model.training_helper_layer.get_weights()
     optimizer.optimize(MaxIteration(4), checkpoint_trigger=SeveralIteration(2))
@@ -296,7 +297,8 @@ def test_workers_validate_as_one_process_would(spark, graph):
     found, labels = 1 / (1 + np.exp(-X[:17] @ after)), (Y[:17] > 0).astype(np.float32)
     expected = {tag: method.result(method.state(found, labels)) for tag, method in zip(("AucScore", "MAE"), methods)}
     right = np.mean((found >= 0.5) == labels)
-    expected |= {"Top1Accuracy": right, "Top1Accuracy_1": right, "squares": np.square(found - labels).mean()}
+    expected |= {"Top1Accuracy": right, "Top1Accuracy_1": right}
+    expected |= dict.fromkeys(("Loss", "squares"), np.square(found - labels).mean())
     assert optimizer.scores == pytest.approx(expected, rel=1e-6)
     assert list(optimizer.scores) == list(expected)
     # Workers have measured them: they are in the history of the fit.

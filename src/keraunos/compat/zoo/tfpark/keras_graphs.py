@@ -57,7 +57,7 @@ def trained_keras_graph(
     check_session_config(session_config)
     graph = model.total_loss.graph
     with graph.as_default(), _quietly():
-        scalars = dict(_row_means(model) if metrics is None else metrics)
+        scalars = {**dict(_row_means(model)), **(metrics or {})}
         train_op, gradients = _application(model) if own_optimizer else (None, None)
         updates = list(model.updates)
     return TrainedGraph(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,11 @@ class KerasModel:
         self.model = model
         self.model_dir = model_dir
         self.optimizer = optimizer
+        self.metric_tensors: dict[str, Any] = {}
+
+    def add_metric(self, tensor: Any, name: str) -> None:
+        """Measure a scalar of a Keras 2 model's graph, a mean over a batch's rows, in fits on Spark."""
+        self.metric_tensors[name] = tensor
 
     def fit(
         self,
@@ -68,7 +74,12 @@ class KerasModel:
         else:
             dataset = TFDataset.from_ndarrays((x, y), batch_size=batch_size or _BATCH_ROWS, val_tensors=validation_data)
         optimizer = TFOptimizer.from_keras(
-            self.model, dataset, session_config, model_dir=self.model_dir, optimizer=self.optimizer
+            self.model,
+            dataset,
+            session_config,
+            model_dir=self.model_dir,
+            metrics=self.metric_tensors or None,
+            optimizer=self.optimizer,
         )
         optimizer.optimize(MaxEpoch(epochs))
         return optimizer.history
@@ -133,16 +144,19 @@ class KerasModel:
         """Set the model's weights."""
         self.model.set_weights(weights)
 
-    def save_weights(self, filepath: str, overwrite: bool = True) -> None:
-        """Write the model's weights to a file, as Keras does."""
-        _save(self.model.save_weights, given_path(filepath, "filepath"), overwrite=overwrite)
+    def save_weights(self, filepath: str, overwrite: bool = True, save_format: str | None = None) -> None:
+        """Write the model's weights to a file, as Keras does; `save_format` is for Keras 2."""
+        options = {} if save_format is None else {"save_format": save_format}
+        write = functools.partial(self.model.save_weights, **options)
+        _save(write, given_path(filepath, "filepath"), overwrite=overwrite)
 
-    def load_weights(self, filepath: str) -> None:
-        """Read the model's weights from a file."""
+    def load_weights(self, filepath: str, by_name: bool = False) -> None:
+        """Read the model's weights from a file, as Keras does; `by_name` is for Keras 2."""
+        options = {"by_name": True} if by_name else {}
         file = given_path(filepath, "filepath")
         # A checkpoint of TensorFlow's is several files, and the path is how their names begin.
         with file.local() if file.exists() else file.local_prefix() as path:
-            self.model.load_weights(str(path))
+            self.model.load_weights(str(path), **options)
 
     def save_model(self, path: str, overwrite: bool = True) -> None:
         """Write the model to a file, as Keras does."""

@@ -40,9 +40,11 @@ class RowSource(ABC):
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
         """What such a fit trains on, and another source's rows, which are marked, to validate on."""
-        context = self.records().context
-        with worker_environment(context, "tensorflow"):
-            return with_marks(self.training(workers), validation.training(workers), workers)
+        training, other = self.training(workers), validation.training(workers)
+        assert isinstance(training, RDD)
+        assert isinstance(other, RDD)
+        with worker_environment(training.context, "tensorflow"):
+            return with_marks(training, other, workers)
 
     @abstractmethod
     def records(self) -> RDD[tuple[Any, ...]]:

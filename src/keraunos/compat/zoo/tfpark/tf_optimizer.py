@@ -77,7 +77,7 @@ class TFOptimizer:
         graph = found_graph(
             _checked_loss(loss),
             sess,
-            measured=Measured.of(val_outputs, val_labels, val_method, metrics),
+            measured=Measured.of(val_outputs, val_labels, val_method, metrics, loss),
             dataset=dataset,
             inputs=inputs,
             tensor_with_value=tensor_with_value,
@@ -181,7 +181,7 @@ class TFOptimizer:
             dataset: records of (features, labels).
             session_config: a configuration for the workers' sessions; for Keras 2 only, whose own session stays.
             model_dir: where checkpoints are written; any Hadoop path.
-            metrics: scalars by name, means over a batch's rows, in place of the compiled metrics; for Keras 2 only.
+            metrics: scalars by name, means over a batch's rows, beside the compiled metrics; for Keras 2 only.
             optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
         """
         trained: Trained
@@ -336,6 +336,8 @@ class TFOptimizer:
                 shuffle=dataset.shuffle,
                 seed=self._state.neval - 1,
                 remainder="drop" if dataset.hard_code_batch_size else "join",
+                # All rows are validated on; a graph that takes whole batches only fills up the last one.
+                validation_remainder="keep" if dataset.hard_code_batch_size else "join",
             ),
             exchange=ExchangePlan("gradients", 1, "synchronous", rule),
             workers=dataset.workers,

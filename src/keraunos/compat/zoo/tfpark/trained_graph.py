@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keraunos.batch import Array
-from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod, validation_method
+from keraunos.compat.zoo.bigdl.optim.validation import Loss, ValidationMethod, validation_method
 from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of, slots_in
 from keraunos.compat.zoo.tfpark.result_names import summary_tag, validation_results
 from keraunos.compat.zoo.tfpark.structure import flatten
@@ -25,16 +25,22 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured on validation rows: methods that compare an output with a label, and scalars by name."""
+    """What is measured on validation rows: methods that compare an output with a label, and scalars by name.
+
+    `loss_first` says that the loss is one of the scalars, as `Loss`, and comes before everything else.
+    """
 
     methods: tuple[ValidationMethod, ...] = ()
     output: Any = None
     label: Any = None
     scalars: Mapping[str, Any] = field(default_factory=dict)
+    loss_first: bool = False
 
     @classmethod
-    def of(cls, outputs: Any, labels: Any, methods: Any, scalars: Mapping[str, Any] | None) -> Measured:
-        """What a user asked for with `val_outputs`, `val_labels`, `val_method` and `metrics`."""
+    def of(
+        cls, outputs: Any, labels: Any, methods: Any, scalars: Mapping[str, Any] | None, loss: Any = None
+    ) -> Measured:
+        """What a user asked for with `val_outputs`, `val_labels`, `val_method` and `metrics`, and the graph's loss."""
         given = {"val_outputs": outputs, "val_labels": labels, "val_method": methods}
         missing = [name for name, value in given.items() if value is None]
         if 0 < len(missing) < 3:
@@ -44,13 +50,21 @@ class Measured:
             )
         if missing:
             return cls(scalars=dict(scalars or {}))
-        chosen = methods if isinstance(methods, (list, tuple)) else [methods]
+        chosen = [validation_method(each) for each in (methods if isinstance(methods, (list, tuple)) else [methods])]
+        others = tuple(each for each in chosen if not (isinstance(each, Loss) and each.by_default))
         return cls(
-            tuple(validation_method(each) for each in chosen),
+            others,
             _single(outputs, "val_outputs"),
             _single(labels, "val_labels"),
-            dict(scalars or {}),
+            ({"Loss": loss} if len(others) < len(chosen) else {}) | dict(scalars or {}),
+            loss_first=chosen[:1] != list(others[:1]),
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all results, in their order."""
+        names = (*self.by_tag, *self.scalars)
+        return tuple(dict.fromkeys(("Loss", *names))) if self.loss_first else names
 
     @property
     def by_tag(self) -> dict[str, ValidationMethod]:
@@ -116,7 +130,7 @@ class TrainedGraph:
     @property
     def must_validate(self) -> bool:
         """Whether a validation method was given."""
-        return bool(self.measured.methods)
+        return bool(self.measured.methods or self.measured.loss_first)
 
     def columns(self) -> Columns:
         """What of a record feeds which placeholder."""
@@ -150,7 +164,7 @@ class TrainedGraph:
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The validation methods' results, then the scalars'."""
         found = validation_results(logs)
-        return {name: found.get(name, float("nan")) for name in (*self.measured.by_tag, *self.measured.scalars)}
+        return {name: found.get(name, float("nan")) for name in self.measured.names}
 
     def tag(self, name: str) -> str:
         """BigDL's name for a metric of a Keras model; validation methods have theirs."""
@@ -206,7 +220,8 @@ class TrainedGraph:
                 sums[name] += float(value) * rows
             counted += rows
         results = {tag: method.result(method.merge(states[tag])) for tag, method in measured.by_tag.items()}
-        return results | {name: total / counted if counted else float("nan") for name, total in sums.items()}
+        results |= {name: total / counted if counted else float("nan") for name, total in sums.items()}
+        return {name: results[name] for name in measured.names}
 
     def _batches(self, arrays: Sequence[Array]) -> Iterator[tuple[dict[str, Array], int]]:
         """Rows in portions, and how many of each count; the last is filled up where the graph has a fixed batch."""

@@ -117,10 +117,14 @@ class TreeNNAccuracy(Top1Accuracy):
 
 
 class Loss(ValidationMethod):
-    """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities."""
+    """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities.
+
+    Where a graph with a loss of its own is validated, that loss is the default.
+    """
 
     def __init__(self, cri: Criterion | None = None, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
+        self.by_default = cri is None
         self.criterion = ClassNLLCriterion() if cri is None else cri
         if not isinstance(self.criterion, Criterion):
             raise JobError(f"`cri` must be one of bigdl.nn.criterion's criteria. Received: {cri!r}.")
