@@ -57,6 +57,31 @@ def mnist():
     }
 
 
+def contrib():
+    """Sequences as vectors, examples decoded, and nests."""
+    ids = tf.constant([[1, 2], [3, 1]])
+    plain = tf.contrib.layers.embed_sequence(ids, vocab_size=5, embed_dim=3, scope="words")
+    once = tf.contrib.layers.embed_sequence(ids, unique=True, scope="words", reuse=True)
+    decoders = tf.contrib.slim.tfexample_decoder
+    label = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
+    example = tf.train.Example(features=tf.train.Features(feature={"label": label})).SerializeToString()
+    keys = {"label": tf.FixedLenFeature([1], tf.int64)}
+    decoder = decoders.TFExampleDecoder(keys, {"label": decoders.Tensor("label", shape=[])})
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        one, two = session.run([plain, once])
+        [decoded] = session.run(decoder.decode(tf.constant(example), ["label"]))
+    return {
+        "shape": list(one.shape),
+        "same": bool((one == two).all()),
+        "repeated": bool((one[0, 0] == one[1, 1]).all()),
+        "decoded": int(decoded),
+        "flat": tf.contrib.framework.nest.flatten([1, (2, 3)]),
+        "no size": told(tf.contrib.layers.embed_sequence, ids),
+        "rnn": told(getattr, tf.contrib.rnn, "NoSuchCell"),
+    }
+
+
 def hparams():
     """Values, their types, and what is refused."""
     values = HParams(rate=0.1, layers=[4, 8], name="net", deep=True, steps=3)
@@ -104,7 +129,7 @@ def lookup():
 
 
 found = {}
-for function in (mnist, hparams, lookup):
+for function in (mnist, contrib, hparams, lookup):
     with tf.Graph().as_default():
         try:
             found[function.__name__] = function()

@@ -249,7 +249,7 @@ def errors():
         "contrib": error_of(getattr, tf.contrib, "seq2seq"),
         "unknown contrib": error_of(getattr, tf.contrib, "bayesflow"),
         "layers": error_of(getattr, tf.contrib.layers, "real_valued_column"),
-        "estimator": error_of(getattr, tf, "estimator"),
+        "estimator": error_of(getattr, tf.estimator, "BoostedTreesClassifier"),
         "unknown": error_of(getattr, tf, "no_such_thing"),
         "renorm": error_of(slim.batch_norm, x, renorm=True),
         "channels": error_of(slim.batch_norm, tf.placeholder(tf.float32, [None, None])),

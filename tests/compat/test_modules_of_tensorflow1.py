@@ -67,6 +67,18 @@ def test_a_missing_file_says_which_files_to_put_where(found):
     assert mnist["other"].endswith("tensorflow.examples.tutorials.mnist has no 'mnist' here. There is: input_data.")
 
 
+def test_parts_of_contrib_that_programs_used(found):
+    contrib = fact(found, "contrib")
+    assert contrib["shape"] == [2, 2, 3]
+    assert contrib["same"]
+    assert contrib["repeated"]
+    assert (contrib["decoded"], contrib["flat"]) == (7, [1, 2, 3])
+    assert "vocab_size=None and embed_dim=None" in contrib["no size"]
+    assert contrib["rnn"].endswith(
+        "tf.contrib.rnn has no attribute 'NoSuchCell' here. It is looked up in tf.nn.rnn_cell, tf.nn."
+    )
+
+
 def test_hyperparameters_keep_their_types(found):
     hparams = fact(found, "hparams")
     expected = {"rate": 1.0, "layers": [1, 9, 3], "name": "other", "deep": False, "steps": 7, "more": 2}

@@ -151,7 +151,7 @@ def test_what_tf_slim_lost_besides_batch_norm(facts):
         ("contrib", "AttributeError", ["tf.contrib.seq2seq", "Use tf.nn.dynamic_rnn", "framework, layers"]),
         ("unknown contrib", "AttributeError", ["tf.contrib.bayesflow", "there are: framework, layers"]),
         ("layers", "AttributeError", ["tf.contrib.layers has no attribute 'real_valued_column'", "tf_slim.layers"]),
-        ("estimator", "AttributeError", ["keraunos.KerasEstimator"]),
+        ("estimator", "AttributeError", ["tf.estimator.BoostedTreesClassifier", "tf.estimator.Estimator"]),
         ("unknown", "AttributeError", ["'no_such_thing'"]),
         ("renorm", "ValueError", ["renorm=True", "tf.layers.batch_normalization"]),
         ("channels", "ValueError", ["how many channels", "shape=(?, ?)"]),

@@ -23,6 +23,9 @@ _MOVED = {
     "tensorflow.python.ops.variable_scope": {"variable": "Variable"},
 }
 
+# What a program may import of a place that has another name.
+_SHOWN = {"tf_keras.api._v1.keras.__internal__.legacy.rnn_cell": "tf.nn.rnn_cell"}
+
 
 def look_up(module: str, places: Sequence[str], name: str) -> Any:
     """The first of the places' attributes of that name, or a module that a program may import from there."""
@@ -33,7 +36,8 @@ def look_up(module: str, places: Sequence[str], name: str) -> Any:
             return getattr(home, name)
         if hasattr(home, "__path__") and not name.startswith("_") and find_spec(f"{place}.{name}") is not None:
             return import_module(f"{place}.{name}")
-    raise AttributeError(f"{module} has no attribute {name!r} here. It is looked up in {', '.join(places)}.")
+    shown = ", ".join(_SHOWN.get(place, place.replace("tensorflow.compat.v1.", "tf.")) for place in places)
+    raise AttributeError(f"{module} has no attribute {name!r} here. It is looked up in {shown}.")
 
 
 def names_in(places: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keraunos.compat.tensorflow1 import _slim
+from keraunos.compat.tensorflow1 import _mode, _slim
 
 _PLACES = (
     "tf_slim.ops.variables",
@@ -15,6 +15,8 @@ _PLACES = (
 
 
 def __getattr__(name: str) -> Any:
+    if name == "nest":
+        return _mode.tensorflow_1().nest
     return _slim.look_up("tf.contrib.framework", _PLACES, name)
 
 

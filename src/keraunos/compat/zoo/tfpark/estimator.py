@@ -146,14 +146,13 @@ class TFEstimator:
             train_op = self._train_op(spec)
             with self._session(graph, session_config=session_config) as session:
                 start = int(session.run(counter))
-                self._optimize(spec, train_op, dataset, session, count)
+                self._optimize(spec, train_op, dataset, session, count, session_config or self.config.session_config)
                 done = int(session.run(counter))
                 if done == start:  # the model function does not count its steps
                     done = start + count
                     session.run(counter.initializer, {counter.initializer.inputs[1]: done})
-                folder = self.estimator.model_dir
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                v1.train.Saver().save(session, str(Path(folder, "model")), global_step=done)
+                tf.io.gfile.makedirs(self.estimator.model_dir)
+                v1.train.Saver().save(session, f"{self.estimator.model_dir}/model", global_step=done)
         return self
 
     def evaluate(
@@ -258,9 +257,12 @@ class TFEstimator:
         clipping = ClippingOptimizer(self.optimizer, self.gradient_clipping_norm, self.gradient_clipping_constant)
         return ZooOptimizer(clipping).minimize(spec.loss, global_step=tf.compat.v1.train.get_global_step())
 
-    def _optimize(self, spec: Any, train_op: Any, dataset: TFDataset, session: Any, steps: int) -> None:
+    def _optimize(
+        self, spec: Any, train_op: Any, dataset: TFDataset, session: Any, steps: int, configuration: Any
+    ) -> None:
         every = self.config.save_checkpoints_steps
-        folder = str(Path(self.estimator.model_dir, "analytics-zoo").absolute().as_uri())
+        where = self.estimator.model_dir
+        folder = f"{where if '://' in where else Path(where).absolute().as_uri()}/analytics-zoo"
         if train_op is None:
             optimizer = TFOptimizer.from_loss(
                 spec.loss,
@@ -269,10 +271,13 @@ class TFEstimator:
                 dataset=dataset,
                 clip_norm=self.gradient_clipping_norm,
                 clip_value=self.gradient_clipping_constant,
+                session_config=configuration,
                 model_dir=folder,
             )
         else:
-            optimizer = TFOptimizer.from_train_op(train_op, spec.loss, sess=session, dataset=dataset, model_dir=folder)
+            optimizer = TFOptimizer.from_train_op(
+                train_op, spec.loss, sess=session, dataset=dataset, session_config=configuration, model_dir=folder
+            )
         if self.train_summary is not None:
             optimizer.set_train_summary(self.train_summary)
         if self.val_summary is not None:

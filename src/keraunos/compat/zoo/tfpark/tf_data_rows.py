@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import RDD
 
 from keraunos.compat.zoo.tfpark.row_sources import RowSource
+from keraunos.compat.zoo.tfpark.seeded_shuffles import with_seeds
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, pack
 from keraunos.errors import JobError
 
@@ -44,7 +45,7 @@ class TfDataRows(RowSource):
             raise JobError(f"`{argument}` must be a tf.data.Dataset. Received: {dataset!r}.")
         self._context = context
         dataset = dataset.unbatch() if batched else dataset
-        self._graph = _serialized(dataset)
+        self._graph = with_seeds(_serialized(dataset))
         if check:
             _check_endless(dataset, argument)
             _check_nodes(self._graph, argument, batched=batched, by_file=by_file)

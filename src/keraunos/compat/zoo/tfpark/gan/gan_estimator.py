@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
@@ -34,7 +33,7 @@ class GANEstimator:
         generator_steps: how many steps the generator takes at a time.
         discriminator_steps: how many the discriminator takes before them.
         model_dir: where checkpoints are written, and where training goes on from; by default a new folder.
-        session_config: the configuration of the driver's session.
+        session_config: the configuration of sessions.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class GANEstimator:
         self._discriminator_steps = discriminator_steps
         self._session_config = session_config
         self.model_dir = tempfile.mkdtemp() if model_dir is None else str(model_dir)
-        self.checkpoint_path = str(Path(self.model_dir, "model"))
+        self.checkpoint_path = f"{self.model_dir}/model"
 
     def train(self, input_fn: Callable[[], TFDataset], end_trigger: Any) -> None:
         """Train from the newest checkpoint until the trigger fires, and write a new one.
@@ -96,8 +95,11 @@ class GANEstimator:
                 found = v1.train.latest_checkpoint(self.model_dir)
                 if found is not None:
                     v1.train.Saver().restore(session, found)
-                TFOptimizer.from_train_op(train_op, loss, sess=session, dataset=dataset).optimize(end_trigger)
-                Path(self.model_dir).mkdir(parents=True, exist_ok=True)
+                optimizer = TFOptimizer.from_train_op(
+                    train_op, loss, sess=session, dataset=dataset, session_config=self._session_config
+                )
+                optimizer.optimize(end_trigger)
+                tf.io.gfile.makedirs(self.model_dir)
                 v1.train.Saver().save(session, self.checkpoint_path, global_step=counter)
 
     def _step(self, dataset: TFDataset, counter: Any) -> tuple[Any, Any]:
