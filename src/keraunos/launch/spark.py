@@ -44,6 +44,7 @@ from keraunos.launch.spark_status import MEMORY_ADVICE, Tasks, computes_rows, ex
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 from keraunos.launch.task_payload import Payload, packed
 from keraunos.launch.training_result import TrainingResult
+from keraunos.learners.between_tasks import cheaply
 from keraunos.own_python import own_python
 from keraunos.worker.memory import after_kill
 
@@ -390,7 +391,11 @@ def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int)
 def _one_partition_a_worker(data: DataFrame | RDD[Any], job: TrainingJob) -> DataFrame | RDD[Any]:
     """What the workers read, in as many partitions as there are workers."""
     if isinstance(data, RDD):
-        return data if data.getNumPartitions() == job.workers else data.coalesce(job.workers)
+        if data.getNumPartitions() == job.workers:
+            return data
+        # Whichever functions in Python make the records run once a partition, in processes that only read.
+        joined = isinstance(data, PipelinedRDD) and data._is_pipelinable()
+        return (data.mapPartitions(cheaply) if joined else data).coalesce(job.workers)
     selected = columns_of(data, job)
     return selected if partitions_of(selected) == job.workers else selected.repartition(job.workers)
 

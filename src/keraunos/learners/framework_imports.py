@@ -19,6 +19,7 @@ from typing import Any
 
 from keraunos.backends import forget_failed_import, why_keras_failed
 from keraunos.errors import ClusterError
+from keraunos.learners.between_tasks import keep_cheap
 
 # The wrappers bring all of scikit-learn, the galleries all of Matplotlib: half of what importing Keras takes.
 _ON_FIRST_USE = frozenset({"keras.src.visualization", "keras.visualization", "keras.wrappers"})
@@ -34,6 +35,7 @@ def import_keras() -> Any:
     Raises:
         ClusterError: where Keras is set to run on a backend that is not installed.
     """
+    keep_cheap()
     forget_failed_import()
     try:
         with _little():
@@ -47,6 +49,7 @@ def import_keras() -> Any:
 
 def import_tensorflow() -> Any:
     """The module; `tensorflow.keras` is imported when somebody first uses it."""
+    keep_cheap()
     with _little(without_keras="tensorflow" not in sys.modules):
         return importlib.import_module("tensorflow")
 

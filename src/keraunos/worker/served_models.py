@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keraunos.job.training_job import ModelSource
+from keraunos.learners.between_tasks import look_at_all
 from keraunos.learners.learner import Learner
 from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
@@ -27,6 +28,7 @@ def served_model(
         given = source()
         while len(_models) >= KEPT_MODELS:
             _models.popitem(last=False)
+            look_at_all()
         # A framework makes as many threads as it sees cores when it starts; beside Spark's own tasks it is to have
         # no more than its task was given.
         with resources.cores(resources.task_threads()):

@@ -14,6 +14,7 @@ from pyspark import daemon
 from keraunos.compat.run_unchanged import aliases
 from keraunos.compat.run_unchanged.spark_settings import FOLDER_VARIABLE, SYSTEM_VARIABLE
 from keraunos.compat.run_unchanged.systems import system_named
+from keraunos.learners.between_tasks import keep_cheap
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
     if folder:
         sys.path.insert(0, folder)  # where the modules beside the script are, on machines that have it
     aliases.install(system_named(os.environ.get(SYSTEM_VARIABLE, "")))
+    keep_cheap()  # a program's own functions may import a framework, too; forked workers have what is begun here
     daemon.manager()
 
 
