@@ -119,6 +119,14 @@ TOLD = {
     "Convolution1D of Keras 1": (lambda: keras1.layers.Convolution1D(3, 3), "'uniform' until 1.1"),
     "channels of Keras 1": (keras1.layers.MaxPooling2D, "channels first until Keras 1.0"),
     "ImageDataGenerator of Keras 1": (lambda: _generator(keras1), "`featurewise_center` meant True until 1.0.1"),
+    "he_normal of Keras 2": (
+        lambda: keras2.layers.Dense(3, kernel_initializer="he_normal"),
+        "narrower by an eighth until Keras 2.1",
+    ),
+    "cosine_proximity of Keras 2": (
+        lambda: keras2.models.Sequential([keras2.layers.Dense(3)]).compile("sgd", "cosine_proximity"),
+        "a mean over the outputs until Keras 2.0.8",
+    ),
     "rows of weight 0": (
         lambda: _compiled(keras1).fit(np.ones((2, 3)), np.ones((2, 2)), class_weight={0: 0.0, 1: 1.0}, nb_epoch=1),
         "weight 0",
