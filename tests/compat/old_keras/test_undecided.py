@@ -49,12 +49,22 @@ def test_a_program_that_means_two_things_is_refused_with_both(call):
         "re.compile(pattern, flags, more)",
         "Conv1D(32, 3, strides=2)",
         "SGD(0.1, 0.9)",
+        "SGD(0.1, 0.9, True)",
+        "EarlyStopping('loss', 0.01)",
         "Convolution2D(32, (3, 3), 2)",
     ],
 )
 def test_a_program_that_means_one_thing_is_todays(call):
     source = f"import scipy, re\n{IMPORTS}{call}"
     assert day_of([("program.py", source.encode())])[0] == "3"
+
+
+def test_tensorflows_keras_had_most_arguments_in_todays_places():
+    source = "from tensorflow.keras.layers import Conv2D\nfrom tensorflow.keras.optimizers import RMSprop\n"
+    source += "Conv2D(32, 3, 3)\nRMSprop(0.001, 0.9, 0.5)\n"
+    assert day_of([("program.py", source.encode())])[0] == "3"
+    with pytest.raises(JobError, match="`loss_weights` today"):
+        day_of([("program.py", f"{source}model.compile(sgd, 'mse', metrics)".encode())])
 
 
 REFUSED = {
