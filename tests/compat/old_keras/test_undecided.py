@@ -49,12 +49,22 @@ def test_a_program_that_means_two_things_is_refused_with_both(call):
         "re.compile(pattern, flags, more)",
         "Conv1D(32, 3, strides=2)",
         "SGD(0.1, 0.9)",
+        "SGD(0.1, 0.9, True)",
+        "EarlyStopping('loss', 0.01)",
         "Convolution2D(32, (3, 3), 2)",
     ],
 )
 def test_a_program_that_means_one_thing_is_todays(call):
     source = f"import scipy, re\n{IMPORTS}{call}"
     assert day_of([("program.py", source.encode())])[0] == "3"
+
+
+def test_tensorflows_keras_had_most_arguments_in_todays_places():
+    source = "from tensorflow.keras.layers import Conv2D\nfrom tensorflow.keras.optimizers import RMSprop\n"
+    source += "Conv2D(32, 3, 3)\nRMSprop(0.001, 0.9, 0.5)\n"
+    assert day_of([("program.py", source.encode())])[0] == "3"
+    with pytest.raises(JobError, match="`loss_weights` today"):
+        day_of([("program.py", f"{source}model.compile(sgd, 'mse', metrics)".encode())])
 
 
 REFUSED = {
@@ -119,6 +129,14 @@ TOLD = {
     "Convolution1D of Keras 1": (lambda: keras1.layers.Convolution1D(3, 3), "'uniform' until 1.1"),
     "channels of Keras 1": (keras1.layers.MaxPooling2D, "channels first until Keras 1.0"),
     "ImageDataGenerator of Keras 1": (lambda: _generator(keras1), "`featurewise_center` meant True until 1.0.1"),
+    "he_normal of Keras 2": (
+        lambda: keras2.layers.Dense(3, kernel_initializer="he_normal"),
+        "narrower by an eighth until Keras 2.1",
+    ),
+    "cosine_proximity of Keras 2": (
+        lambda: keras2.models.Sequential([keras2.layers.Dense(3)]).compile("sgd", "cosine_proximity"),
+        "a mean over the outputs until Keras 2.0.8",
+    ),
     "rows of weight 0": (
         lambda: _compiled(keras1).fit(np.ones((2, 3)), np.ones((2, 2)), class_weight={0: 0.0, 1: 1.0}, nb_epoch=1),
         "weight 0",

@@ -174,7 +174,7 @@ def _activations(_package: str, day: Day) -> Names:
 
 def _objectives(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.losses, name) for name in LOSSES if hasattr(keras.losses, name)}
-    found["cosine_proximity"] = own_layers.cosine_proximity
+    found["cosine_proximity"] = values.proximity(day)
     found["get"] = lambda name: keras.losses.get(values.loss(name, day))
     return (_public(keras.losses) if day.speaks_keras_2 else {}) | found
 

@@ -148,24 +148,28 @@ _CALLS = {*LAYERS, *REFUSED_LAYERS, *_METHODS, "Conv1D", "Conv2D", "Conv3D", "co
     "train_on_batch",
     "test_on_batch",
 }
-# Calls that mean one thing today and meant another, by how many arguments without a name they have at least.
-_MOVED: Mapping[str, tuple[int, str]] = {
-    "SGD": (3, "the third argument of SGD was `decay` until Keras 2.2 and is `nesterov` today"),
-    "RMSprop": (3, "the third argument of RMSprop was `epsilon` until Keras 2.2 and is `momentum` today"),
+# Calls that mean one thing today and meant another: from how many arguments without a name on, and the types of the
+# last of them that only today's meaning has.
+_MOVED: Mapping[str, tuple[int, tuple[type, ...], str]] = {
+    "SGD": (3, (bool,), "the third argument of SGD was `decay` until Keras 2.2 and is `nesterov` today"),
+    "RMSprop": (3, (), "the third argument of RMSprop was `epsilon` until Keras 2.2 and is `momentum` today"),
     "Adagrad": (
         2,
+        (),
         "the second argument of Adagrad was `epsilon` until Keras 2.2 and is `initial_accumulator_value` today",
     ),
-    "Adadelta": (4, "the fourth argument of Adadelta was `decay` until Keras 2.2 and is `weight_decay` today"),
-    "Adam": (5, "the fifth argument of Adam was `decay` until Keras 2.2 and is `amsgrad` today"),
-    "Adamax": (5, "the fifth argument of Adamax was `decay` until Keras 2.2 and is `weight_decay` today"),
+    "Adadelta": (4, (), "the fourth argument of Adadelta was `decay` until Keras 2.2 and is `weight_decay` today"),
+    "Adam": (5, (bool,), "the fifth argument of Adam was `decay` until Keras 2.2 and is `amsgrad` today"),
+    "Adamax": (5, (), "the fifth argument of Adamax was `decay` until Keras 2.2 and is `weight_decay` today"),
     "EarlyStopping": (
         2,
+        (float,),
         "the second argument of EarlyStopping was `patience` until Keras 1.1 and is `min_delta` since 1.2",
     ),
-    "compile": (3, "the third argument of compile was `metrics` until Keras 2 and is `loss_weights` today"),
+    "compile": (3, (), "the third argument of compile was `metrics` until Keras 2 and is `loss_weights` today"),
     "ModelCheckpoint": (
         5,
+        (bool,),
         "the fifth argument of ModelCheckpoint was `mode` until Keras 0.3 and is `save_weights_only` since 1.0",
     ),
 }
@@ -235,6 +239,8 @@ class _Reader(ast.NodeVisitor):
         self.found: list[Evidence] = []
         self.unclear: list[Evidence] = []
         self.uses_keras = False
+        # TensorFlow's Keras has had most arguments in today's places from its beginning.
+        self._by_itself = False
         # Names that the file took from Keras; whoever else has a class of that name means another.
         self._from_keras: set[str] = set()
         self._from_elsewhere: set[str] = set()
@@ -278,6 +284,7 @@ class _Reader(ast.NodeVisitor):
         if below is None:
             return
         self.uses_keras = True
+        self._by_itself = self._by_itself or not name.startswith("tensorflow")
         parts = below.split(".")
         for end in range(1, len(parts) + 1):
             module = ".".join(parts[:end])
@@ -304,7 +311,10 @@ class _Reader(ast.NodeVisitor):
         if name == "compile" and len(places) > 2 and _is_list_of_names(places[2]):
             self._note(node, "compile(optimizer, loss, [metrics])", frozenset("12"), frozenset("12"))
         elif name in _MOVED and len(places) >= _MOVED[name][0] and self._may_be_kerass(node.func, name):
-            self._doubt(node, _MOVED[name][1])
+            moved, kinds, what = _MOVED[name]
+            last = places[moved - 1]
+            if not (isinstance(last, ast.Constant) and isinstance(last.value, kinds)):
+                self._doubt(node, what, in_tensorflow=name == "compile")
         if name in _SIZED and len(places) > 1:
             second = places[1]
             if _is_number(places[0]) and _is_number(second):
@@ -352,7 +362,9 @@ class _Reader(ast.NodeVisitor):
             return name in self._from_keras
         return isinstance(function, ast.Attribute) and not self._is_module(function.value)
 
-    def _doubt(self, node: ast.AST, what: str) -> None:
+    def _doubt(self, node: ast.AST, what: str, *, in_tensorflow: bool = False) -> None:
+        if not self._by_itself and not in_tensorflow:
+            return
         self.unclear.append(Evidence(f"{self._file}:{getattr(node, 'lineno', 0)}", what, _EVER, _EVER))
 
     def _note(self, node: ast.AST, what: str, taken: frozenset[str], style: frozenset[str]) -> None:

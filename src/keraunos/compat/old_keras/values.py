@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from keraunos.compat.old_keras import own_layers
+from keraunos.compat.old_keras import own_layers, undecided
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.value_tables import (
     ACTIVATIONS,
@@ -27,6 +27,7 @@ from keraunos.compat.old_keras.value_tables import (
 )
 from keraunos.errors import JobError, one_of
 
+_NORMAL = ("glorot_normal", "he_normal", "lecun_normal")
 _ORDERINGS = {"th": "channels_first", "tf": "channels_last"}
 _chosen_ordering: dict[str, str] = {}
 
@@ -42,6 +43,11 @@ def initializer(value: Any, day: Day) -> Any:
             )
         return value
     known = INITIALIZERS_2 if day.speaks_keras_2 else INITIALIZERS
+    if day.name == "2" and value in _NORMAL:
+        undecided.warn_once(
+            f"The initializer {value!r} drew weights that were narrower by an eighth until Keras 2.1 and are as wide "
+            "as today from 2.2 on, which is taken. Give a VarianceScaling if the program is of another release."
+        )
     if value in known:
         name, arguments = known[value]
         return getattr(keras.initializers, name)(**arguments)
@@ -138,7 +144,7 @@ def loss(value: Any, day: Day) -> Any:
     if isinstance(value, str):
         name = LONG_NAMES.get(value, value)
         if name == "cosine_proximity":
-            return own_layers.cosine_proximity
+            return _told_proximity(day)
         if name not in LOSSES and not day.speaks_keras_2:
             raise JobError(one_of("loss", value, LOSSES))
         return name
@@ -161,10 +167,24 @@ def metrics(value: Any, day: Day) -> Any:
     if name in REFUSED_METRICS:
         raise _gone(f"The metric {value!r}", REFUSED_METRICS[name])
     if name == "cosine_proximity":
-        return own_layers.cosine_proximity
+        return _told_proximity(day)
     if name not in METRICS and not day.speaks_keras_2:
         raise JobError(one_of("metric", value, ("accuracy", *METRICS)))
     return name
+
+
+def proximity(day: Day) -> Any:
+    """Minus the mean of the product until Keras 2.0.8, minus its sum from then on, as today."""
+    return keras.losses.cosine_similarity if day.speaks_keras_2 else own_layers.cosine_proximity
+
+
+def _told_proximity(day: Day) -> Any:
+    if day.name == "2":
+        undecided.warn_once(
+            "cosine_proximity was minus a mean over the outputs until Keras 2.0.8 and is minus their sum from 2.0.9 "
+            "on, which is taken. Give a function if the program is of another release."
+        )
+    return proximity(day)
 
 
 CONVERTERS: Mapping[str, Callable[[Any, Day], Any]] = {
