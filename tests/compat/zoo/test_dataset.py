@@ -358,7 +358,5 @@ def test_contexts(spark):
     spark.sparkContext.setLogLevel("OFF")
     with pytest.raises(JobError, match="keraunos submit --as zoo --master yarn"):
         init_spark_on_yarn("/etc/hadoop", "conda", 2, 4)
-    with pytest.raises(JobError, match="there is no bigdl.log"):
-        init_nncontext(redirect_spark_log=True)
     with pytest.raises(KeraunosError, match="PYSPARK_PYTHON"):
         init_spark_on_local(2, python_location="/usr/bin/python")

@@ -60,9 +60,9 @@ def init_nncontext(
     Args:
         conf: the configuration of a new context, or its application's name.
         spark_log_level: what Spark logs from here on.
-        redirect_spark_log: must be left out or false: Spark's log goes where its log4j2 configuration says.
+        redirect_spark_log: whether Spark's log goes to the file bigdl.log, and only errors to the console. Here it
+            must be asked for.
     """
-    _check_redirect(redirect_spark_log)
     if spark_log_level.upper() not in _LEVELS:
         raise JobError(f"`spark_log_level` must be one of {', '.join(_LEVELS)}. Received: {spark_log_level!r}.")
     builder = SparkSession.builder
@@ -74,6 +74,8 @@ def init_nncontext(
         raise JobError(f"`conf` must be a SparkConf or an application's name. Received: {conf!r}.")
     context = builder.getOrCreate().sparkContext
     context.setLogLevel(spark_log_level.upper())
+    if redirect_spark_log:
+        _bigdl.redire_spark_logs()
     return context
 
 
@@ -147,11 +149,3 @@ def _elsewhere(name: str, options: str) -> JobError:
         f"is spark-submit's work. Call init_nncontext() and start the program with `keraunos submit --as zoo {options} "
         "script.py`."
     )
-
-
-def _check_redirect(redirect_spark_log: bool | None) -> None:
-    if redirect_spark_log:
-        raise JobError(
-            "`redirect_spark_log` must be left out or False: there is no bigdl.log here. Received: True. Say in a "
-            "log4j2 configuration where Spark's log is to go (-Dlog4j2.configurationFile=…)."
-        )
