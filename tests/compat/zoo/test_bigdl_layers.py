@@ -160,7 +160,7 @@ else:
         left, right = shared.forward(given[0]), graph.node("right").element().forward(given[1])
         np.testing.assert_allclose(graph.forward(given), np.tanh(left + right), rtol=1e-4, atol=1e-5)
         assert len(graph.get_weights()) == 4
-        for cell in (nn.LSTM(4, 5), nn.GRU(4, 5), nn.RnnCell(4, 5, nn.Tanh())):
+        for cell in (nn.LSTM(4, 5, 0.0, "tanh", nn.HardSigmoid()), nn.GRU(4, 5), nn.RnnCell(4, 5, nn.Tanh())):
             model = nn.Sequential().add(nn.Recurrent().add(cell)).add(nn.TimeDistributed(nn.Linear(5, 2)))
             assert model.forward(X).shape == (2, 3, 2)
 
@@ -274,7 +274,7 @@ else:
             (lambda: nn.LSTM(2, 2, 0.5), JobError, "`p` of a recurrent cell"),
             (lambda: nn.Recurrent().add(nn.Linear(2, 2)), JobError, "A Recurrent has one cell"),
             (lambda: nn.Sequential().add(zoo.Dense(3)), JobError, "must be one of bigdl.nn.layer's"),
-            (lambda: nn.VolumetricConvolution, JobError, "'VolumetricConvolution' is not among bigdl.nn.layer"),
+            (lambda: nn.VolumetricConvolution(1, 1, 2, 2, 2), JobError, "'VolumetricConvolution' is not among"),
             (lambda: nn.Tanh().saveModel("/nowhere"), ModelError, "Call forward, or train it"),
             (lambda: nn.Model.loadModel(__file__), DataError, "BigDL's own are JVM objects"),
             (lambda: Optimizer(nn.Tanh(), [], CrossEntropyCriterion(), MaxEpoch(1), 1), JobError, "RDD of Samples"),

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from keraunos.compat.zoo.bigdl.nn.module import Layer, Node, Weight
 from keraunos.compat.zoo.bigdl.nn.shape_modules import axis_of
+from keraunos.compat.zoo.pipeline.api.keras.layer_making import activation_of
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import JobError, ModelError
 from keraunos.learners.registry import import_keras_on
@@ -321,10 +322,14 @@ def _recurrent(activation: Any, w: Any, u: Any, b: Any, hidden_size: int) -> dic
 
 
 def _activation(module: Any, default: str) -> Any:
-    """Keras's activation for a module of BigDL's, such as Tanh()."""
+    """Keras's activation for a name, or a module of BigDL's such as Tanh()."""
     if module is None:
         return default
+    if isinstance(module, str):
+        return activation_of(module)
     inner = getattr(module, "_keras", None)
     if not isinstance(inner, keras.layers.Activation):
-        raise JobError(f"An activation of a recurrent cell must be a module such as Tanh(). Received: {module!r}.")
+        raise JobError(
+            f"An activation of a recurrent cell must be a name, or a module such as Tanh(). Received: {module!r}."
+        )
     return inner.activation

@@ -7,6 +7,7 @@ A criterion here is a number for each row; `rows` counts classes from 0, as Tens
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -195,10 +196,15 @@ _ELSEWHERE = frozenset(
 )
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _ELSEWHERE:
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_given: object, **_named: object) -> NoReturn:
         raise JobError(
-            f"The criterion {name!r} is not among bigdl.nn.criterion here. Received: an import of it. A Sequential of "
+            f"The criterion {name!r} is not among bigdl.nn.criterion here. Received: a call of it. A Sequential of "
             "zoo.pipeline.api.keras.models takes BigDL's modules in a KerasLayerWrapper, and any loss of Keras."
         )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    return refuse
+
+
+# A star import finds them, and the program is told when it makes one.
+globals().update({name: _refused(name) for name in _ELSEWHERE})

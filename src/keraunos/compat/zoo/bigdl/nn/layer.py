@@ -1,6 +1,7 @@
 """`bigdl.nn.layer`: every module that a program imports from there. Runs on the driver."""
 
 import sys  # a star import brought it, too
+from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np  # the same
@@ -12,27 +13,40 @@ from keraunos.compat.zoo.bigdl.nn.shape_modules import *
 from keraunos.compat.zoo.bigdl.nn.weighted_modules import *
 from keraunos.errors import JobError
 
-_ELSEWHERE = [
+_ELSEWHERE = (
+    "ActivityRegularization",
+    "Attention",
     "BiRecurrent",
+    "BifurcateSplitTable",
     "Bilinear",
-    "BinaryTreeLSTM",
     "BinaryThreshold",
+    "BinaryTreeLSTM",
     "Bottle",
-    "CosineDistance",
-    "Cosine",
     "ConvLSTMPeephole",
     "ConvLSTMPeephole3D",
+    "Cosine",
+    "CosineDistance",
+    "Cropping2D",
+    "Cropping3D",
     "CrossProduct",
     "DenseToSparse",
-    "Euclidean",
+    "DetectionOutputFrcnn",
+    "DetectionOutputSSD",
     "Echo",
+    "Euclidean",
+    "ExpandSize",
+    "FPN",
+    "FeedForwardNetwork",
+    "Gemm",
+    "GradientReversal",
     "Highway",
     "Index",
     "L1Penalty",
+    "LSTMPeephole",
+    "LayerNormalization",
     "LocallyConnected1D",
     "LocallyConnected2D",
     "LookupTableSparse",
-    "LSTMPeephole",
     "MV",
     "MapTable",
     "MaskedSelect",
@@ -40,13 +54,22 @@ _ELSEWHERE = [
     "MixtureTable",
     "MultiRNNCell",
     "NarrowTable",
+    "NegativeEntropyPenalty",
+    "NormalizeScale",
     "Pack",
     "Padding",
     "PairwiseDistance",
+    "Pooler",
+    "PriorBox",
+    "Proposal",
     "RecurrentDecoder",
     "ResizeBilinear",
+    "RoiAlign",
     "RoiPooling",
     "SReLU",
+    "SequenceBeamSearch",
+    "SparseJoinTable",
+    "SparseLinear",
     "SpatialContrastiveNormalization",
     "SpatialConvolutionMap",
     "SpatialDilatedConvolution",
@@ -58,11 +81,9 @@ _ELSEWHERE = [
     "SpatialShareConvolution",
     "SpatialSubtractiveNormalization",
     "SpatialWithinChannelLRN",
-    "SparseJoinTable",
-    "SparseLinear",
+    "TableOperation",
     "Tile",
     "Transformer",
-    "TreeLSTM",
     "UpSampling1D",
     "UpSampling2D",
     "UpSampling3D",
@@ -70,24 +91,19 @@ _ELSEWHERE = [
     "VolumetricConvolution",
     "VolumetricFullConvolution",
     "VolumetricMaxPooling",
-    "Cropping2D",
-    "Cropping3D",
-    "Attention",
-    "FeedForwardNetwork",
-    "Gradient",
-    "Const",
-    "Proposal",
-    "NormalizeScale",
-    "PriorBox",
-    "ActivityRegularization",
-]
+)
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _ELSEWHERE:
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_given: object, **_named: object) -> NoReturn:
         raise JobError(
-            f"The module {name!r} is not among bigdl.nn.layer here. Received: an import of it. The layers of "
+            f"The module {name!r} is not among bigdl.nn.layer here. Received: a call of it. The layers of "
             "zoo.pipeline.api.keras.layers, which a Sequential or a Model of zoo.pipeline.api.keras.models takes, are "
             "more."
         )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    return refuse
+
+
+# A star import finds them, and the program is told when it makes one.
+globals().update({name: _refused(name) for name in _ELSEWHERE})
