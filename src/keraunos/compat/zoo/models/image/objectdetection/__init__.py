@@ -1,4 +1,4 @@
-"""Analytics Zoo's `zoo.models.image.objectdetection`: what programs take from there by `import *`. Runs on the driver."""
+"""Analytics Zoo's `zoo.models.image.objectdetection`: what programs take from there by `import *`. Driver only."""
 
 from __future__ import annotations
 
