@@ -190,12 +190,8 @@ def test_a_file_that_is_no_image_is_named_where_it_is_needed(spark, folder, tmp_
 
 def test_sets_are_datasets_and_predictions_come_with_their_images(spark, folder):
     context = spark.sparkContext
-    steps = [
-        ImageResize(4, 4),
-        ImageChannelNormalize(0, 0, 0, 255, 255, 255),
-        ImageMatToTensor(to_RGB=True, format="NHWC"),
-        ImageSetToSample(),
-    ]
+    steps = [ImageResize(4, 4), ImageChannelNormalize(0, 0, 0, 255, 255, 255),
+             ImageMatToTensor(to_RGB=True, format="NHWC"), ImageSetToSample()]  # fmt: skip
     images = ImageSet.read(str(folder), context, with_label=True, one_based_label=False)
     features = common.FeatureSet.image_frame(images.to_image_frame(), memory_type="DISK_2")
     for each in (common.ChainedPreprocessing(steps), ImageFeatureToSample()):

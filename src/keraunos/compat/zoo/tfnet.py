@@ -227,6 +227,19 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
             )
         return tfnet_records.measured(dataset, self.graph, batch_size, val_methods)
 
+    def predict_image(
+        self,
+        image_frame: Any,
+        output_layer: Any = None,
+        share_buffer: bool = False,
+        batch_per_partition: int = 4,
+        predict_key: str = "predict",
+    ) -> Any:
+        """The images of an `ImageFrame` or `ImageSet` with the net's outputs; `share_buffer` has no effect."""
+        from keraunos.compat.zoo.tfnet_records import predicted_images
+
+        return predicted_images(image_frame, self.graph, batch_per_partition, predict_key, output_layer)
+
     def build(self, input_shape: Any = None) -> None:
         """Make the layer's weights, which start from the graph's values."""
         del input_shape

@@ -11,6 +11,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.validation import State, ValidationMethod, validation_method
 from keraunos.compat.zoo.bigdl.util.common import EvaluatedResult
+from keraunos.compat.zoo.feature.image_predictions import predict_image
 from keraunos.compat.zoo.frozen_graph import FrozenGraph
 from keraunos.compat.zoo.sample_records import spread_records
 from keraunos.errors import JobError
@@ -23,6 +24,13 @@ def predicted(rdd: Any, graph: FrozenGraph, rows: int) -> Any:
     names = [f"x{number}" for number in range(len(graph.inputs))]
     columns = Columns(features=tuple(Slot(name, (name,)) for name in names))
     return predict_rdd(spread_records(rdd, len(names)), _source(graph, names), columns, batch_rows=rows)
+
+
+def predicted_images(images: Any, graph: FrozenGraph, rows: int, key: str, output_layer: Any) -> Any:
+    """Images with what the graph gives for their samples."""
+    names = [f"x{number}" for number in range(len(graph.inputs))]
+    columns = Columns(features=tuple(Slot(name, (name,)) for name in names))
+    return predict_image(images, _source(graph, names), columns, rows=rows, key=key, output_layer=output_layer)
 
 
 def dataset_rows(dataset: Any, *, labels: bool = False) -> Any:

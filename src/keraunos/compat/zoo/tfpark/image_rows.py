@@ -10,17 +10,15 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from keraunos.compat.zoo.bigdl.transform.vision.collection import Images
 from keraunos.compat.zoo.bigdl.transform.vision.image_feature import (
     PREDICT,
-    SAMPLE,
-    TENSOR,
     ImageFeature,
 )
 from keraunos.compat.zoo.bigdl.transform.vision.steps import sample_of
 from keraunos.compat.zoo.bigdl.util.common import Sample
 from keraunos.compat.zoo.feature.feature_set import FeatureSet, spread
 from keraunos.compat.zoo.feature.image.imageset import ImageSet, set_of
+from keraunos.compat.zoo.feature.image_predictions import answered, without_tensors
 from keraunos.compat.zoo.tfpark.descriptions import described
 from keraunos.compat.zoo.tfpark.row_sources import RowSource
 from keraunos.compat.zoo.tfpark.structure import conformed, flatten
@@ -105,16 +103,6 @@ def feature_rows(
     return FeatureRows(dataset, structure), structure, others
 
 
-def answered(pairs: Any, key: str) -> Any:
-    """Pairs of an image and a prediction in an RDD, as images that have it under a key."""
-    return Images(pairs.map(functools.partial(_with_prediction, key)))
-
-
-def without_tensors(feature: ImageFeature) -> ImageFeature:
-    """The image without what its pixels can be made to again, which is large."""
-    return feature.without(TENSOR, SAMPLE)
-
-
 def _flat_samples(structure: Any, elements: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     for number, element in enumerate(elements):
         yield _flat(structure, _sample(element), number)
@@ -155,11 +143,3 @@ def _flat(structure: Any, sample: Sample, number: int, *, alone: bool = False) -
             )
         leaves += [conformed(each.to_ndarray(), meta, number) for each, meta in zip(tensors, metas, strict=True)]
     return tuple(leaves)
-
-
-def _with_prediction(key: str, pair: tuple[ImageFeature, Any]) -> ImageFeature:
-    feature, prediction = pair
-    made = feature.copy()
-    if prediction is not None:
-        made[key] = prediction
-    return made

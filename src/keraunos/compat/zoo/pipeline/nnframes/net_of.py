@@ -1,8 +1,9 @@
-"""Whatever a program calls a model, as one of zoo.pipeline.api.keras. Runs on the driver."""
+"""Whatever a program calls a model, as what is trained and served. Runs on the driver."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Sequential, net_around
@@ -10,10 +11,12 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfnet import TFNet
 from keraunos.errors import ModelError
 
+Shapes = list[tuple[int | None, ...]]
+
 
 @in_tensorflow_2
-def keras_net(model: Any) -> KerasNet:
-    """The model; a TFNet, or a model of Keras, inside of one."""
+def net_of(model: Any) -> Any:
+    """The model; a TFNet, or a model of Keras, inside of one of zoo.pipeline.api.keras."""
     import keras
 
     if isinstance(model, KerasNet):
@@ -34,10 +37,28 @@ def keras_net(model: Any) -> KerasNet:
 
 
 @in_tensorflow_2
-def cloned(net: KerasNet) -> KerasNet:
-    """A model of its own that stands where this one does."""
+def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
+    """The model of Keras that has the net's weights; `shapes` gives those of a record's arrays, where needed."""
+    del shapes
+    if not net.model.built:
+        raise ModelError(
+            "`model` must know the shape of its input. Received: layers without one. Give the first layer "
+            "`input_shape`."
+        )
+    return net.model
+
+
+@in_tensorflow_2
+def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
+    """A net of its own that stands where this one does."""
+    made = copy.copy(net)
+    made.model = copied_model(keras_model(net, shapes))
+    return made
+
+
+@in_tensorflow_2
+def copied_model(model: Any) -> Any:
+    """A model of Keras of its own that stands where this one does."""
     from keraunos.learners.keras_archive import from_archive, live_modules, to_archive
 
-    made = copy.copy(net)
-    made.model = from_archive(to_archive(net.model), trusted=live_modules(net.model))
-    return made
+    return from_archive(to_archive(model), trusted=live_modules(model))

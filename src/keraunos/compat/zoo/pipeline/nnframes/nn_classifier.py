@@ -27,7 +27,7 @@ from keraunos.compat.zoo.feature.common import (
     ToTuple,
 )
 from keraunos.compat.zoo.pipeline.nnframes import serving, step_files
-from keraunos.compat.zoo.pipeline.nnframes.net_of import cloned, keras_net
+from keraunos.compat.zoo.pipeline.nnframes.net_of import net_of
 from keraunos.compat.zoo.pipeline.nnframes.params import (
     HasBatchSize,
     HasColumns,
@@ -64,7 +64,9 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         del bigdl_type
         super().__init__()
         self._setDefault(batchSize=1, maxEpoch=50, learningRate=1e-3, learningRateDecay=0.0, cachingSample=True)
-        self.model = keras_net(model)
+        self.model = net_of(model)
+        # A copy gets a model of its own when it is fitted.
+        self.shares_model = False
         self.criterion = criterion
         self.setSamplePreprocessing(
             FeatureLabelPreprocessing(
@@ -171,9 +173,9 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params and a model of its own, which stands where this one does."""
+        """A copy with other Params, which does not train this one's model but one like it."""
         copied: Self = super().copy(None if extra is None else dict(extra))
-        copied.model = cloned(self.model)
+        copied.shares_model = True
         copied.optimMethod = copy.deepcopy(self.optimMethod)
         return copied
 
@@ -202,7 +204,7 @@ class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadabl
         del bigdl_type
         super().__init__()
         self._setDefault(batchSize=serving.rows_at_once())
-        self.model = keras_net(model)
+        self.model = net_of(model)
         self.setSamplePreprocessing(
             ChainedPreprocessing([_step(feature_preprocessing, "feature_preprocessing"), TensorToSample()])
         )

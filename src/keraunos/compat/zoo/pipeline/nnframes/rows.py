@@ -30,6 +30,14 @@ class Reading:
     classes: int = 0
 
 
+def feature_shapes(step: Preprocessing, value: Any) -> list[tuple[int | None, ...]]:
+    """The shapes of the arrays that a step makes of a value."""
+    found = step.transform(value)
+    if not isinstance(found, Sample):
+        raise _no_sample(found)
+    return [each.to_ndarray().shape for each in found.features]
+
+
 def train_records(reading: Reading, rows: Iterable[Any]) -> Iterator[list[Any]]:
     """The arrays of rows of a feature and a label, features first."""
     for number, (feature, label) in enumerate(rows):
@@ -83,15 +91,19 @@ def with_classes(threshold: float, rows: Iterable[tuple[tuple[Any, ...], Any]]) 
 def _sample(reading: Reading, value: Any, number: int) -> Sample:
     found = reading.step.transform(value)
     if not isinstance(found, Sample):
-        raise DataError(
-            f"The preprocessing must give a Sample. Received: {type(found).__name__}. End it with TensorToSample()."
-        )
+        raise _no_sample(found)
     if len(found.features) != reading.inputs:
         raise DataError(
             f"The preprocessing must give an array for each of the model's {reading.inputs} inputs. Received: "
             f"{len(found.features)} in row {number} of a partition. Give `feature_preprocessing` a list of sizes."
         )
     return found
+
+
+def _no_sample(found: Any) -> DataError:
+    return DataError(
+        f"The preprocessing must give a Sample. Received: {type(found).__name__}. End it with TensorToSample()."
+    )
 
 
 def _check_class(label: Any, classes: int, number: int) -> None:

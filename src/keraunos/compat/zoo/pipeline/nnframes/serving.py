@@ -13,8 +13,9 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, Struct
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.models import net_around
 from keraunos.compat.zoo.pipeline.nnframes import rows
+from keraunos.compat.zoo.pipeline.nnframes.net_of import Shapes, keras_model
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
-from keraunos.errors import ColumnError
+from keraunos.errors import ColumnError, DataError, ModelError
 from keraunos.job.columns import Columns
 from keraunos.launch.predict import predict_rdd
 from keraunos.launch.preflight import total_slots
@@ -43,7 +44,8 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
         raise ColumnError(
             f"`predictionCol` must be a new column. Received: {added!r}, which is there. Call setPredictionCol."
         )
-    source, columns = _served(stage.model.model)
+    shapes = functools.partial(_shapes, stage, dataset)
+    source, columns = _served(keras_model(stage.model, shapes))
     reading = rows.Reading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
     task = functools.partial(rows.kept_records, reading, schema.names.index(features))
     slots = total_slots(dataset.sparkSession.sparkContext)
@@ -62,7 +64,7 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
 @in_tensorflow_2
 def to_parts(net: Any, step: Mapping[str, Any]) -> Parts:
     """A model and its step as files."""
-    return Parts({MODEL_FILE: to_archive(net.model)}, {_STEP: json.dumps(step)})
+    return Parts({MODEL_FILE: to_archive(keras_model(net, _unknown))}, {_STEP: json.dumps(step)})
 
 
 @in_tensorflow_2
@@ -70,6 +72,21 @@ def from_parts(parts: Parts, custom_objects: Mapping[str, Any]) -> tuple[Any, Ma
     """The model and its step that `to_parts` put there."""
     step: Mapping[str, Any] = json.loads(parts.facts[_STEP])
     return net_around(from_archive(parts.files[MODEL_FILE], custom_objects)), step
+
+
+def _shapes(stage: Any, dataset: Any) -> Shapes:
+    """The shapes of the first row's arrays."""
+    first = dataset.select(dataset[stage.getFeaturesCol()]).first()
+    if first is None:
+        raise DataError("The DataFrame must have rows to predict for. Received: none.")
+    return rows.feature_shapes(stage.getSamplePreprocessing(), first[0])
+
+
+def _unknown() -> Shapes:
+    raise ModelError(
+        "A model must know the shapes of its inputs to be saved. Received: one that was neither trained nor run. "
+        "Transform a DataFrame first."
+    )
 
 
 @in_tensorflow_2

@@ -18,8 +18,8 @@ from keraunos.compat.zoo.bigdl.optim.validation import Accuracy, Loss, Top1Accur
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks
 from keraunos.compat.zoo.pipeline.nnframes.losses import has_classes, loss_of
-from keraunos.compat.zoo.pipeline.nnframes.net_of import cloned
-from keraunos.compat.zoo.pipeline.nnframes.rows import Reading, train_records
+from keraunos.compat.zoo.pipeline.nnframes.net_of import Shapes, cloned, copied_model, keras_model
+from keraunos.compat.zoo.pipeline.nnframes.rows import Reading, feature_shapes, train_records
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import ColumnError, DataError, JobError, ModelError
@@ -59,14 +59,12 @@ class Checkpoint:
 def train(estimator: NNEstimator, dataset: Any) -> None:
     """Train the estimator's model."""
     end = _end_of(estimator)
-    net = estimator.model
-    if not net.model.built:
-        raise ModelError(
-            "`model` must know the shape of its input. Received: layers without one. Give the first layer "
-            "`input_shape`."
-        )
+    shapes = functools.partial(_shapes, estimator, dataset)
+    if estimator.shares_model:
+        estimator.model, estimator.shares_model = cloned(estimator.model, shapes), False
+    model = keras_model(estimator.model, shapes)
     # The program's model may be compiled for something else.
-    work = cloned(net).model
+    work = copied_model(model)
     work.compile("sgd", loss_of(estimator.criterion))
     reading = _reading(estimator, work)
     data = _records(estimator, dataset, reading)
@@ -92,7 +90,7 @@ def train(estimator: NNEstimator, dataset: Any) -> None:
             "colours. For other ones in each epoch put Keras's Random... layers into the model."
         )
     result = spark.fit(job, data, hooks=[hooks])
-    net.model.set_weights(from_archive(result.archive, trusted=job.model.trusted).get_weights())
+    model.set_weights(from_archive(result.archive, trusted=job.model.trusted).get_weights())
 
 
 class _NNHooks(KerasHooks):
@@ -144,14 +142,27 @@ def _reading(estimator: NNEstimator, model: Any) -> Reading:
 
 def _records(estimator: NNEstimator, dataset: Any, reading: Reading) -> Any:
     """The records of a DataFrame as an RDD."""
+    chosen = _chosen(estimator, dataset)
+    return chosen.rdd.mapPartitions(functools.partial(train_records, reading), preservesPartitioning=True)
+
+
+def _shapes(estimator: NNEstimator, dataset: Any) -> Shapes:
+    """The shapes of the first row's arrays."""
+    first = _chosen(estimator, dataset).first()
+    if first is None:
+        raise DataError("The DataFrame must have rows to be trained with. Received: none.")
+    return feature_shapes(estimator.samplePreprocessing, tuple(first))
+
+
+def _chosen(estimator: NNEstimator, dataset: Any) -> Any:
+    """The columns of features and labels."""
     names = (estimator.getFeaturesCol(), estimator.getLabelCol())
     for param, name in zip(("featuresCol", "labelCol"), names, strict=True):
         if name not in dataset.columns:
             raise ColumnError(
                 f"`{param}` must name a column: {', '.join(map(repr, dataset.columns))}. Received: {name!r}."
             )
-    chosen = dataset.select(*(dataset[name] for name in names))
-    return chosen.rdd.mapPartitions(functools.partial(train_records, reading), preservesPartitioning=True)
+    return dataset.select(*(dataset[name] for name in names))
 
 
 def _plan(estimator: NNEstimator, model: Any, reading: Reading, end: Trigger) -> tuple[Plan, Callable[..., Hooks]]:

@@ -15,6 +15,7 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower
 from keraunos.compat.zoo.bigdl.optim.summaries import Summary, TrainSummary, ValidationSummary
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxEpoch, TrainingState
+from keraunos.compat.zoo.feature.image_predictions import predict_image
 from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks, Records, split, with_held_out
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2, tensorflow_2
@@ -151,6 +152,21 @@ class KerasNet:
         columns = Columns(features=training.columns_of(self.model).features)
         source = live_source(self.model, backend="tensorflow")
         return predict_rdd(records.spread(len(self.model.inputs)), source, columns, batch_rows=batch_per_thread)
+
+    @in_tensorflow_2
+    def predict_image(
+        self,
+        image_frame: Any,
+        output_layer: Any = None,
+        share_buffer: bool = False,
+        batch_per_partition: int = 4,
+        predict_key: str = "predict",
+    ) -> Any:
+        """The images of an `ImageFrame` or `ImageSet` with the outputs; `share_buffer` has no effect."""
+        columns = Columns(features=training.columns_of(self.model).features)
+        source = live_source(self.model, backend="tensorflow")
+        options: dict[str, Any] = {"rows": batch_per_partition, "key": predict_key, "output_layer": output_layer}
+        return predict_image(image_frame, source, columns, **options)
 
     def predict_classes(
         self, x: Any, batch_per_thread: int = 128, distributed: bool = True, zero_based_label: bool = True
