@@ -34,6 +34,7 @@ else:
         """A folder with a graph of two layers, and what the layers give."""
         folder = tmp_path_factory.mktemp("net")
         with tf.Graph().as_default(), v1.Session() as session:
+            v1.set_random_seed(1)
             x = v1.placeholder(tf.float32, [None, 4], name="x")
             given = [(4, 8, "one"), (8, 3, "two")]
             found = x
@@ -57,13 +58,14 @@ else:
         np.testing.assert_allclose(net.new_graph("one/relu").forward(X), one, **close)
         net.freeze_up_to(["one/relu"])
         before = weights(net)
+        keras.utils.set_random_seed(1)
         row = zoo.Input((4,))
         model = Model(row, zoo.Dense(2, activation="softmax", name="out")(net.to_keras()(row)))
         model.compile(Adam(0.05), objectives.SparseCategoricalCrossEntropy(), [metrics.Accuracy()])
         model.set_tensorboard(str(tmp_path), "net")
         samples = [Sample.from_ndarray(row, np.array(label)) for row, label in zip(X, Y, strict=True)]
         rdd = spark.sparkContext.parallelize(samples, 2)
-        model.fit(rdd, batch_size=24, nb_epoch=3, validation_data=rdd)
+        model.fit(rdd, batch_size=24, nb_epoch=8, validation_data=rdd)
         moved = {name: not np.array_equal(value, before[name]) for name, value in weights(net).items()}
         assert moved == {"one/w": False, "one/b": False, "two/w": True, "two/b": True}
         loss, accuracy = model.evaluate(rdd)
