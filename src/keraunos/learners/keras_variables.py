@@ -110,12 +110,13 @@ def _is_float(variable: Any) -> bool:
 def _frozen(model: Any) -> set[int]:
     """The weights that could be trained and are not to be. Which they are, Keras does not tell publicly.
 
-    A single frozen weight of a layer that is not Keras's own may still be moved by the layer's code.
+    A single frozen weight of a layer that is not Keras's own may still be moved by the layer's code, unless the layer
+    has `moves_no_weights`.
     """
     trained = {id(variable) for variable in model.trainable_variables}
-    layers = [layer for layer in model._flatten_layers() if not layer.trainable or _is_keras_own(layer)]
+    layers = [layer for layer in model._flatten_layers() if not layer.trainable or _moves_no_weights(layer)]
     return {id(variable) for layer in layers for variable in layer._trainable_variables} - trained
 
 
-def _is_keras_own(layer: Any) -> bool:
-    return type(layer).__module__.startswith("keras.")
+def _moves_no_weights(layer: Any) -> bool:
+    return type(layer).__module__.startswith("keras.") or bool(getattr(layer, "moves_no_weights", False))

@@ -242,6 +242,45 @@ def export_folder(
     write_folder(folder, frozen, trainable=generate_backward)
 
 
+def with_variables(frozen: FrozenGraph, names: Sequence[str]) -> FrozenGraph:
+    """The same graph, of whose constants those of the names may be trained."""
+    return _opened(frozen.closed(), frozen.inputs, frozen.outputs, names)
+
+
+def part_of(frozen: FrozenGraph, operations: Sequence[str]) -> FrozenGraph:
+    """The part that ends with the first results of those operations, with the inputs that it needs."""
+    plain = frozen.graph_def()
+    reached = _reached(plain, _known(plain, operations))
+    inside = {node.name for node in reached.node}
+    inputs = tuple(name for name in frozen.inputs if name.partition(":")[0] in inside)
+    if not inputs:
+        raise ModelError(f"The outputs must depend on an input. Received: {_shown(operations)}, which need none.")
+    return FrozenGraph(
+        reached.SerializeToString(),
+        inputs,
+        tuple(name if ":" in name else f"{name}:0" for name in operations),
+        tuple(name for name in frozen.variables if name in inside),
+        tuple(name for name in frozen.constants if name in inside),
+        {name: value for name, value in frozen.values.items() if name in inside},
+    )
+
+
+def leading_to(frozen: FrozenGraph, operations: Sequence[str]) -> set[str]:
+    """The names of the operations that those operations need, and theirs."""
+    plain = frozen.graph_def()
+    return {node.name for node in _reached(plain, _known(plain, operations)).node}
+
+
+def _known(plain: Any, operations: Sequence[str]) -> list[str]:
+    found = [name.partition(":")[0] for name in operations]
+    missing = sorted(set(found) - {node.name for node in plain.node})
+    if missing or not found:
+        raise ModelError(
+            f"An operation of the graph must be named. Received: {_shown(missing) or 'none'}, which it does not have."
+        )
+    return found
+
+
 def check_differentiable(frozen: FrozenGraph, *, every_input: bool) -> None:
     """Raise where the graph has no gradient: by any variable or input at all or, if asked, by each of the inputs."""
     import tensorflow as tf

@@ -54,6 +54,9 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
     those of batch normalisation are constants, and dropout and the like are as the graph was built.
     """
 
+    # Its graph only reads them.
+    moves_no_weights = True
+
     def __init__(
         self,
         path: str | None,

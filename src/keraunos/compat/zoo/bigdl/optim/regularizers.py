@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keraunos.compat.zoo.bigdl.optim.arguments import float_type
+from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number
 from keraunos.learners.registry import import_keras_on
 
 import_keras_on("tensorflow")
@@ -18,7 +18,7 @@ import keras  # noqa: E402 - after the backend is settled
 def L1L2Regularizer(l1: float, l2: float, bigdl_type: str = "float") -> Any:
     """A penalty of l1 times the absolute weights and l2 / 2 times their squares."""
     float_type(bigdl_type)
-    return keras.regularizers.L1L2(float(l1), float(l2) / 2)
+    return keras.regularizers.L1L2(number("l1", l1, least=0), number("l2", l2, least=0) / 2)
 
 
 def L1Regularizer(l1: float, bigdl_type: str = "float") -> Any:

@@ -37,7 +37,10 @@ import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 
+from keraunos.compat.zoo.pipeline.api.keras import graph_surgery  # noqa: E402 - the same
 from keraunos.compat.zoo.pipeline.api.keras.layer_making import noted_shape  # noqa: E402 - the same
+from keraunos.compat.zoo.pipeline.api.keras.objectives import loss_of  # noqa: E402 - the same
+from keraunos.compat.zoo.pipeline.api.keras.weight_files import write_weights  # noqa: E402 - the same
 
 
 class KerasNet:
@@ -63,18 +66,65 @@ class KerasNet:
         """The Keras layers."""
         return list(self.model.layers)
 
+    def flattened_layers(self, include_container: bool = False) -> list[Any]:
+        """The Keras layers, those of models inside this one among them; the models themselves if asked."""
+        return list(graph_surgery.flattened(self.model, containers=include_container))
+
+    def get_layer(self, name: str) -> Any:
+        """The layer of that name."""
+        return graph_surgery.named_layers(self.model, name)[0]
+
+    def freeze(self, names: str | Sequence[str] | None = None) -> Self:
+        """Leave all layers, or those of the names, as they are in trainings."""
+        graph_surgery.freeze([self.model] if names is None else graph_surgery.named_layers(self.model, names))
+        return self
+
+    def freeze_up_to(self, names: str | Sequence[str]) -> Self:
+        """Leave the layers of the names, and all that lead to them, as they are in trainings."""
+        graph_surgery.freeze(graph_surgery.leading_to(self.model, names))
+        return self
+
+    def unfreeze(self, names: str | Sequence[str] | None = None) -> Self:
+        """Train all layers, or those of the names, again. A `TFNet` that was never trained must be named."""
+        graph_surgery.unfreeze(self.model, names)
+        return self
+
+    @in_tensorflow_2
+    def new_graph(self, outputs: str | Sequence[str]) -> Model:
+        """The model that ends with the layers of those names; it shares its layers with this one."""
+        found = _of(Model, graph_surgery.cut(self.model, outputs))
+        assert isinstance(found, Model)
+        return found
+
+    def to_keras(self) -> Self:
+        """The model, which is one of layers already."""
+        return self
+
+    def get_input_shape(self) -> Any:
+        """The shape of the input, or a list of those of all, with `None` for the rows."""
+        return _shapes(self.model.inputs)
+
+    def get_output_shape(self) -> Any:
+        """The shape of the output, or a list of those of all, with `None` for the rows."""
+        return _shapes(self.model.outputs)
+
+    def set_evaluate_status(self) -> Self:
+        """The model: `forward` computes as in predictions anyway."""
+        return self
+
     @in_tensorflow_2
     def compile(self, optimizer: Any, loss: Any, metrics: Sequence[Any] | None = None) -> None:
         """Say how to train.
 
         Args:
             optimizer: one of BigDL's optim methods, or a name: adagrad, adadelta, adam, adamax, rmsprop, sgd.
-            loss: a loss of Keras, or its name.
-            metrics: metrics of Keras, their names, or validation methods of BigDL.
+            loss: one of `objectives`, a loss of Keras, or a name.
+            metrics: validation methods of `metrics` or of BigDL, metrics of Keras, or names.
         """
         self._method = training.method_of(optimizer)
         # The servers step by the optim method; Keras wants an optimizer to call the model compiled.
-        self.model.compile("sgd", loss, metrics=[training.metric_of(each) for each in metrics or ()])
+        measures = [training.metric_of(each) for each in metrics or ()]
+        self.model.compile("sgd", loss_of(loss), metrics=[each for each in measures if each is not None])
 
     @in_tensorflow_2
     def fit(
@@ -193,8 +243,9 @@ class KerasNet:
         return _read(self._train_summary, tag)
 
     def get_validation_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted of validations under a tag: rows of step, value and time."""
-        return _read(self._val_summary, tag)
+        """What was noted of validations under a metric's name, or BigDL's tag for it: rows of step, value and time."""
+        noted = (_read(self._val_summary, name) for name in (tag, *training.TAGS.get(tag, ())))
+        return next((rows for rows in noted if len(rows)), np.zeros((0, 3)))
 
     def set_checkpoint(self, path: str, over_write: bool = True) -> None:
         """Save the model in a folder after every epoch: as `model.keras`, or with the number of steps in its name."""
@@ -223,9 +274,9 @@ class KerasNet:
         self.model.set_weights(weights)
 
     @in_tensorflow_2
-    def summary(self) -> None:
-        """Print the layers."""
-        self.model.summary()
+    def summary(self, line_length: int = 120, positions: Sequence[float] = (0.33, 0.55, 0.67, 1.0)) -> None:
+        """Print the layers, in lines of that length, whose columns end at those parts of it."""
+        self.model.summary(line_length=line_length, positions=list(positions))
 
     @in_tensorflow_2
     def save(self, path: str, over_write: bool = False) -> None:
@@ -234,6 +285,12 @@ class KerasNet:
         if file.exists() and not over_write:
             raise JobError(f"`path` must not exist yet, or `over_write` must be True. Received: {str(path)!r}.")
         file.replace(to_archive(self.model))
+
+    def saveModel(self, modelPath: str, weightPath: str | None = None, over_write: bool = False) -> None:
+        """Write the model to a file, and its weights to another besides, where one is named."""
+        self.save(modelPath, over_write)
+        if weightPath is not None:
+            write_weights(weightPath, self.get_weights(), over_write=over_write)
 
     @staticmethod
     @in_tensorflow_2
@@ -319,12 +376,17 @@ class Model(KerasNet):
     def __init__(self, input: Any, output: Any, name: str | None = None) -> None:  # noqa: A002 - Keras 1's name
         super().__init__()
         with tensorflow_2():
-            self.model = keras.Model(input, output, name=name)
+            self.model = keras.Model(_plain(input), _plain(output), name=name)
 
 
 def net_around(model: Any) -> KerasNet:
-    """A model of Keras as one of these."""
+    """A Keras model as a `Sequential` or a `Model`."""
     return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
+
+
+def _plain(tensors: Any) -> Any:
+    """A list of one tensor is that tensor."""
+    return tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
 
 
 def _of(kind: type[KerasNet], model: Any) -> KerasNet:
@@ -340,6 +402,11 @@ def _workers(rdd: Any, batch_size: int) -> int:
 
 def _one(arrays: Sequence[Array]) -> Any:
     return arrays[0] if len(arrays) == 1 else list(arrays)
+
+
+def _shapes(tensors: Sequence[Any]) -> Any:
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    return shapes[0] if len(shapes) == 1 else shapes
 
 
 def _read(summary: Summary | None, tag: str) -> npt.NDArray[np.float64]:

@@ -41,11 +41,32 @@ _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
     "sgd": functools.partial(methods.SGD, 0.01),
 }
 _METRICS = {
+    "AUC": "AUC",
     "Accuracy": "accuracy",
+    "BinaryAccuracy": "binary_accuracy",
+    "CategoricalAccuracy": "categorical_accuracy",
+    "MAE": "mae",
+    "MSE": "mse",
+    "SparseCategoricalAccuracy": "sparse_categorical_accuracy",
     "Top1Accuracy": "accuracy",
     "Top5Accuracy": "sparse_top_k_categorical_accuracy",
-    "MAE": "mae",
-    "AUC": "AUC",
+}
+# The names that programs give, where Keras's is another; the loss is measured in any case.
+_NAMES: Mapping[str, str | None] = {
+    "acc": "accuracy",
+    "auc": "AUC",
+    "loss": None,
+    "top5acc": "sparse_top_k_categorical_accuracy",
+    "top5accuracy": "sparse_top_k_categorical_accuracy",
+}
+# What BigDL calls a measure in a summary, and what Keras may.
+TAGS: Mapping[str, Sequence[str]] = {
+    "AucScore": ("AUC", "auc"),
+    "Loss": ("loss",),
+    "MAE": ("mae", "mean_absolute_error"),
+    "MSE": ("mse", "mean_squared_error"),
+    "Top1Accuracy": ("accuracy", "sparse_categorical_accuracy", "categorical_accuracy", "binary_accuracy"),
+    "Top5Accuracy": ("sparse_top_k_categorical_accuracy",),
 }
 
 
@@ -154,7 +175,12 @@ def method_of(optimizer: Any) -> OptimMethod:
 
 
 def metric_of(metric: Any) -> Any:
-    """The Keras metric for one of BigDL's validation methods; a Keras metric, or its name, is taken as it is."""
+    """The Keras metric for one of BigDL's validation methods or names; `None` where that is the loss.
+
+    A metric of Keras, or its name, is taken as it is.
+    """
+    if isinstance(metric, str):
+        return _NAMES.get(metric.lower(), metric)
     if not isinstance(metric, ValidationMethod):
         return metric
     if metric.name not in _METRICS:

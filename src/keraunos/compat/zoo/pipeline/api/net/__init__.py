@@ -6,19 +6,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keraunos.compat.zoo.pipeline.api.net.graph_net import GraphNet
+    from keraunos.compat.zoo.pipeline.api.net.net_load import Net
     from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 
 _HOMES = {
+    "GraphNet": "keraunos.compat.zoo.pipeline.api.net.graph_net",
+    "Net": "keraunos.compat.zoo.pipeline.api.net.net_load",
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
     "TFNet": "keraunos.compat.zoo.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
     "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
 }
 
-__all__ = ["TFDataset", "TFNet", "TFOptimizer", "TFPredictor"]
+__all__ = ["GraphNet", "Net", "TFDataset", "TFNet", "TFOptimizer", "TFPredictor"]
 
 
 def __getattr__(name: str) -> Any:

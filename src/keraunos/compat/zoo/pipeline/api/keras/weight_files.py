@@ -1,0 +1,34 @@
+"""The weights of a model in a file of their own, as numpy's archive. Runs on the driver."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keraunos.batch import Array
+from keraunos.errors import JobError, ModelError
+
+
+def write_weights(path: str, weights: Sequence[Array], *, over_write: bool) -> None:
+    """Write arrays in their order."""
+    file = Path(path)
+    if file.exists() and not over_write:
+        raise JobError(f"`weightPath` must not exist yet, or `over_write` must be True. Received: {str(path)!r}.")
+    content = io.BytesIO()
+    np.savez(content, *weights)
+    file.write_bytes(content.getvalue())
+
+
+def read_weights(path: str) -> list[Array]:
+    """The arrays that `write_weights` wrote."""
+    try:
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as found:
+            return [found[f"arr_{number}"] for number in range(len(found.files))]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"`weight_path` must be a file that `saveModel` wrote. Received: {str(path)!r} ({error})."
+        ) from error
