@@ -103,17 +103,6 @@ class HadoopFolder:
             self._driver._jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName()
         )
 
-    def replace(self, name: str, content: bytes) -> None:
-        """Write a file, or another content for it; what goes wrong leaves it as it was."""
-        fresh = _beside(name, "new")
-        try:
-            self.delete(fresh)
-            self.write(fresh, content)
-            self._put_in_place(name)
-        except BaseException:
-            self._discard(fresh)
-            raise
-
     def replace_by(self, files: Mapping[str, os.PathLike[str]]) -> None:
         """Copy files of this machine here, in place of files of the same names; the JVM does it.
 
