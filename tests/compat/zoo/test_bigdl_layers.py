@@ -249,6 +249,8 @@ else:
         trained.saveModel(str(tmp_path / "lenet.keras"))
         again = nn.Model.loadModel(str(tmp_path / "lenet.keras"))
         np.testing.assert_allclose(again.predict(images[:5]), trained.predict(images[:5]), rtol=1e-4, atol=1e-5)
+        for ours, read in zip(trained.get_weights(), again.get_weights(), strict=True):
+            np.testing.assert_array_equal(ours, read)
         with pytest.raises(JobError, match="`over_write` must be True"):
             trained.saveModel(str(tmp_path / "lenet.keras"))
 
@@ -275,6 +277,7 @@ else:
             (lambda: nn.Recurrent().add(nn.Linear(2, 2)), JobError, "A Recurrent has one cell"),
             (lambda: nn.Sequential().add(zoo.Dense(3)), JobError, "must be one of bigdl.nn.layer's"),
             (lambda: nn.VolumetricConvolution(1, 1, 2, 2, 2), JobError, "'VolumetricConvolution' is not among"),
+            (lambda: nn.Model(nn.Tanh(), nn.Tanh()), JobError, "must be nodes"),
             (lambda: nn.Tanh().saveModel("/nowhere"), ModelError, "Call forward, or train it"),
             (lambda: nn.Model.loadModel(__file__), DataError, "BigDL's own are JVM objects"),
             (lambda: Optimizer(nn.Tanh(), [], CrossEntropyCriterion(), MaxEpoch(1), 1), JobError, "RDD of Samples"),

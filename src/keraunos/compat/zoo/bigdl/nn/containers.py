@@ -149,6 +149,11 @@ class Model(Container):
             raise JobError(f"Model takes inputs and outputs. Received: {', '.join(refused)}.")
         self._inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         self._outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        if not all(isinstance(each, Node) for each in (*self._inputs, *self._outputs)):
+            raise JobError(
+                "`inputs` and `outputs` of Model must be nodes, such as Input() and Linear(4, 2)(node). Received: "
+                f"{inputs!s} and {outputs!s}. Put two models behind each other in a Sequential."
+            )
         self._modules = list(dict.fromkeys(node.element() for node in self._ordered()))
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:

@@ -20,8 +20,10 @@ from keraunos.compat.zoo.bigdl.util.common import JTensor
 from keraunos.compat.zoo.own_layers import stepping
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
+from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.registry import import_keras_on
+from keraunos.trust import trusting
 
 import_keras_on("tensorflow")
 
@@ -274,11 +276,10 @@ class Layer:
                 "loadModel reads files that saveModel wrote here; BigDL's own are JVM objects, which cannot be read. "
                 f"Received: {modelPath!r}."
             )
-        from keraunos.launch.session_trust import session_trust
-        from keraunos.trust import trusting
+        from keraunos.compat.zoo.bigdl.nn.loading import LoadedModule
 
         with trusting(*session_trust()):
-            return loaded(from_archive(content))
+            return LoadedModule(from_archive(content))
 
     load = loadModel
 
@@ -327,11 +328,3 @@ def _as_batch(inputs: Any) -> tuple[Any, bool]:
 
 def _without_batch(outputs: Any) -> Any:
     return [_without_batch(each) for each in outputs] if isinstance(outputs, list) else outputs[0]
-
-
-def loaded(model: Any) -> Layer:
-    """A module that is a whole model of Keras."""
-    weights = [Weight(each.path, each, (1, 1)) for each in model.weights]
-    module = Layer(model, weights)
-    module.lowered([tuple(each.shape[1:]) for each in model.inputs])
-    return module

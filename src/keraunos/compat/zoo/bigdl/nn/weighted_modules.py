@@ -173,7 +173,7 @@ class SpatialConvolution(_Weighted):
             shape,
             (("weight", "kernel"), ("bias", "bias")),
             (n_input_plane * points, n_output_plane * points),
-            turns=(_filters_of_bigdl, _filters_of_keras),
+            turns=(filters_of_bigdl, filters_of_keras),
         )
         self._give(init_weight, init_bias, init_grad_weight, init_grad_bias)
 
@@ -363,9 +363,11 @@ class PReLU(_Weighted):
         self._begin(layer, (n_output_plane or 1,), (("weight", "slope"),), (1, 1), {"weight": ConstInitMethod(0.25)})
 
 
-def _filters_of_bigdl(array: Array) -> Array:
+def filters_of_bigdl(array: Array) -> Array:
+    """Filters of Keras's as BigDL lays them out."""
     return np.expand_dims(array.transpose(3, 2, 0, 1), 0)
 
 
-def _filters_of_keras(array: Array) -> Array:
+def filters_of_keras(array: Array) -> Array:
+    """Filters of BigDL's as Keras lays them out."""
     return np.squeeze(array, 0).transpose(2, 3, 1, 0)
