@@ -93,6 +93,10 @@ class GivenPath(ABC):
         """The whole content of the file."""
 
     @abstractmethod
+    def delete(self) -> None:
+        """Delete the file, if there is one."""
+
+    @abstractmethod
     def local(self) -> Any:
         """A context with a local path of the file, or of the folder with all that is in it, to read."""
 
@@ -149,6 +153,10 @@ class LocalPath(GivenPath):
     def read(self) -> bytes:
         """The whole content of the file."""
         return self._path.read_bytes()
+
+    def delete(self) -> None:
+        """Delete the file, if there is one."""
+        self._path.unlink(missing_ok=True)
 
     @contextmanager
     def local(self) -> Iterator[Path]:
@@ -207,6 +215,11 @@ class HadoopPath(GivenPath):
         """The whole content of the file."""
         with self.local() as path:
             return path.read_bytes()
+
+    def delete(self) -> None:
+        """Delete the file, if there is one."""
+        with _os_errors(self.text):
+            self._folder.parent().delete(self._folder.name)
 
     @contextmanager
     def local(self) -> Iterator[Path]:

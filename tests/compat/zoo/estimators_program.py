@@ -132,6 +132,32 @@ def older_form():
     return found
 
 
+def far_away():
+    """Checkpoints on a file system that only Hadoop knows."""
+    sc._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.far.link./data", folder.as_uri())
+    root = "viewfs://far/data/far"
+    dataset = TFDataset.from_ndarrays((X, Y), batch_size=30)
+    for _ in range(2):
+        estimator = TFEstimator(older_model_fn, SGD(0.5), model_dir=f"{root}/estimator").train(lambda: dataset, steps=3)
+    found = {"estimator": [estimator.estimator.latest_checkpoint(), estimator.estimator.get_variable_names()]}
+    with tf.Graph().as_default(), tf.Session() as session:
+        count = tf.Variable(0.0, name="count")
+        saver = tf.train.Saver(max_to_keep=2)
+        for number in range(3):
+            count.load(float(number), session)
+            path = saver.save(session, f"{root}/saver/kept", global_step=number)
+        state = tf.train.get_checkpoint_state(f"{root}/saver")
+        found["saved"] = [path, tf.train.latest_checkpoint(f"{root}/saver"), *state.all_model_checkpoint_paths]
+        found["files"] = sorted(each.name for each in (folder / "far" / "saver").glob("[!.]*"))
+        found["exist"] = [tf.train.checkpoint_exists(f"{root}/saver/kept-{number}") for number in range(3)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        saver = tf.train.import_meta_graph(f"{path}.meta")
+        saver.restore(session, path)
+        found["restored"] = float(session.run("count:0"))
+        found["missing"] = told(saver.restore, session, f"{root}/saver/other")
+    return found
+
+
 def ready_made():
     """A linear model and a network over feature columns, trained on Spark and measured on Spark and here."""
     columns = {"kind": np.array(["a", "b", "c"])[generator.randint(0, 3, 90)], "size": X[:, 0]}
@@ -243,7 +269,7 @@ def star_imports():
 
 
 facts = {}
-for fact in (last_form, older_form, ready_made, networks, star_imports):
+for fact in (last_form, older_form, far_away, ready_made, networks, star_imports):
     try:
         facts[fact.__name__] = fact()
     except Exception as error:  # noqa: BLE001 - the test of this fact shows it

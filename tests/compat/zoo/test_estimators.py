@@ -54,6 +54,18 @@ def test_what_is_measured_and_predicted_is_the_same_everywhere(facts):
     assert 0 <= found["single"]["acc Top1Accuracy"] <= 1
 
 
+def test_checkpoints_lie_on_any_file_system_of_hadoop(facts):
+    found = fact(facts, "far_away")
+    assert found["estimator"] == ["viewfs://far/data/far/estimator/model-6", ["global_step", "w"]]
+    kept = [f"viewfs://far/data/far/saver/kept-{number}" for number in (1, 2)]
+    assert found["saved"] == [kept[1], kept[1], *kept]
+    endings = ("data-00000-of-00001", "index", "meta")
+    assert found["files"] == ["checkpoint", *(f"kept-{number}.{ending}" for number in (1, 2) for ending in endings)]
+    assert found["exist"] == [False, True, True]
+    assert found["restored"] == 2
+    assert "viewfs://far/data/far/saver/other" in found["missing"]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

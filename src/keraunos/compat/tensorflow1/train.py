@@ -5,6 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
+from keraunos.compat.tensorflow1._savers import (
+    Saver,
+    checkpoint_exists,
+    get_checkpoint_state,
+    import_meta_graph,
+    latest_checkpoint,
+)
+
+__all__ = [
+    "Saver",
+    "SummaryWriter",
+    "checkpoint_exists",
+    "get_checkpoint_state",
+    "import_meta_graph",
+    "latest_checkpoint",
+]
 
 _v1 = _mode.tensorflow_1()
 

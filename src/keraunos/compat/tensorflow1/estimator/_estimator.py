@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
+from keraunos.compat.tensorflow1._savers import Saver, latest_checkpoint, readable
 from keraunos.compat.tensorflow1.estimator import _feeding
 from keraunos.compat.tensorflow1.estimator._run_config import RunConfig, WarmStartSettings
 from keraunos.compat.tensorflow1.estimator._saved_model import write_saved_model
@@ -171,16 +172,17 @@ class Estimator:
 
     def latest_checkpoint(self) -> str | None:
         """The newest checkpoint in `model_dir`."""
-        path: str | None = _v1.train.latest_checkpoint(self._model_dir)
-        return path
+        return latest_checkpoint(self._model_dir)
 
     def get_variable_names(self) -> list[str]:
         """The names of the variables in the newest checkpoint."""
-        return [name for name, _ in _v1.train.list_variables(self._found_checkpoint(None))]
+        with readable(self._found_checkpoint(None)) as path:
+            return [name for name, _ in _v1.train.list_variables(path)]
 
     def get_variable_value(self, name: str) -> Any:
         """A variable's value in the newest checkpoint."""
-        return _v1.train.load_variable(self._found_checkpoint(None), name)
+        with readable(self._found_checkpoint(None)) as path:
+            return _v1.train.load_variable(path, name)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Where a program may put what it finds in an evaluation."""
@@ -198,7 +200,7 @@ class Estimator:
             receiver = serving_input_receiver_fn()
             spec = self._call_model_fn(receiver.features, None, ModeKeys.PREDICT, self.config)
             with _v1.Session(config=self._config.session_config) as session:
-                _v1.train.Saver().restore(session, self._found_checkpoint(checkpoint_path))
+                Saver().restore(session, self._found_checkpoint(checkpoint_path))
                 return write_saved_model(session, export_dir_base, receiver, spec)
 
     export_savedmodel = export_saved_model
@@ -236,7 +238,7 @@ class Estimator:
 
     def _scaffold(self, spec: EstimatorSpec) -> Any:
         if spec.scaffold.saver is None:
-            spec.scaffold._saver = _v1.train.Saver(
+            spec.scaffold._saver = Saver(
                 max_to_keep=self._config.keep_checkpoint_max,
                 keep_checkpoint_every_n_hours=self._config.keep_checkpoint_every_n_hours,
                 save_relative_paths=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import posixpath
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.util.common import JTensor, Sample, callBigDlFunc
 from keraunos.errors import DataError, JobError
+from keraunos.launch.given_paths import given_path
 
 __all__ = [
     "JTensor",
@@ -62,34 +62,26 @@ def append_suffix(prefix: str, path: str) -> str:
 
 def get_file_list(path: str, recursive: bool = False) -> list[str]:
     """The files in a folder under any Hadoop path, or below it."""
-    from keraunos.launch.hadoop_files import HadoopFolder
-
     if recursive:
         raise JobError("`recursive` must be False here. Received: True. List each folder.")
-    folder = HadoopFolder(_session(), path)
-    return [posixpath.join(folder.uri, name) for name in folder.names()]
+    folder = given_path(path)
+    return [folder.child(name).text for name in folder.names()]
 
 
 def get_remote_file_to_local(remote_path: str, local_path: str, over_write: bool = False) -> None:
     """Copy a file under any Hadoop path to this machine."""
-    from keraunos.launch.hadoop_files import HadoopFolder
-
     if Path(local_path).exists() and not over_write:
         raise JobError(f"`local_path` must be free, or `over_write` True. Received: {local_path!r}, which is there.")
-    folder, name = posixpath.split(remote_path)
-    Path(local_path).write_bytes(HadoopFolder(_session(), folder).read(name))
+    with given_path(remote_path, "remote_path").local() as copy:
+        given_path(local_path, "local_path").replace(copy.read_bytes())
 
 
 def put_local_file_to_remote(local_path: str, remote_path: str, over_write: bool = False) -> None:
     """Copy a file of this machine to any Hadoop path."""
-    from keraunos.launch.hadoop_files import HadoopFolder
-
-    path, name = posixpath.split(remote_path)
-    folder = HadoopFolder(_session(), path)
-    if not over_write and folder.exists() and folder.has(name):
+    file = given_path(remote_path, "remote_path")
+    if not over_write and file.exists():
         raise JobError(f"`remote_path` must be free, or `over_write` True. Received: {remote_path!r}, which is there.")
-    folder.make()
-    folder.replace(name, Path(local_path).read_bytes())
+    file.replace(Path(local_path).read_bytes())
 
 
 def enable_multi_fs_save(save_func: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,9 +137,3 @@ def set_core_number(num: int) -> NoReturn:
 def callZooFunc(bigdl_type: str, name: str, *args: Any) -> NoReturn:
     """Refused: it called a function of Analytics Zoo's in the JVM."""
     callBigDlFunc(bigdl_type, name, *args)
-
-
-def _session() -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.getOrCreate()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from keraunos.compat.tensorflow1._savers import Saver, save_in
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxIteration, SeveralIteration
 from keraunos.compat.zoo.tfpark.estimator_measures import Measures, Results
@@ -134,7 +135,6 @@ class TFEstimator:
         """
         import tensorflow as tf
 
-        v1 = tf.compat.v1
         with tf.Graph().as_default() as graph:
             counter = self.estimator._create_and_assert_global_step(graph)
             dataset = self.estimator._call_input_fn(input_fn, _TRAIN)
@@ -151,8 +151,7 @@ class TFEstimator:
                 if done == start:  # the model function does not count its steps
                     done = start + count
                     session.run(counter.initializer, {counter.initializer.inputs[1]: done})
-                tf.io.gfile.makedirs(self.estimator.model_dir)
-                v1.train.Saver().save(session, f"{self.estimator.model_dir}/model", global_step=done)
+                save_in(self.estimator.model_dir, session, done)
         return self
 
     def evaluate(
@@ -297,7 +296,7 @@ class TFEstimator:
         with v1.Session(graph=graph, config=session_config or self.config.session_config) as session:
             session.run([v1.global_variables_initializer(), v1.local_variables_initializer(), v1.tables_initializer()])
             if found is not None and v1.global_variables():
-                v1.train.Saver().restore(session, found)
+                Saver().restore(session, found)
             yield session
 
     def _check_old_form(self, name: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from keraunos.compat.zoo.bigdl.util.common import JTensor
 from keraunos.compat.zoo.own_layers import stepping
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import DataError, JobError, ModelError
+from keraunos.launch.given_paths import given_path
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.registry import import_keras_on
@@ -256,10 +256,10 @@ class Layer:
         """Write a file of Keraunos's, which `Model.loadModel` reads; BigDL's own files are JVM objects."""
         if weightPath is not None:
             raise JobError(f"`weightPath` must be left out: weights are in the file. Received: {weightPath!r}.")
-        path = Path(modelPath)
-        if path.exists() and not over_write:
-            raise JobError(f"`path` must not exist yet, or `over_write` must be True. Received: {str(path)!r}.")
-        path.write_bytes(to_archive(self.lowered()))
+        file = given_path(modelPath, "modelPath")
+        if file.exists() and not over_write:
+            raise JobError(f"`path` must not exist yet, or `over_write` must be True. Received: {str(modelPath)!r}.")
+        file.replace(to_archive(self.lowered()))
 
     def save(self, path: str, over_write: bool = False) -> None:
         """Write the same file."""
@@ -270,7 +270,7 @@ class Layer:
     def loadModel(modelPath: str, weightPath: str | None = None, bigdl_type: str = "float") -> Layer:
         """The module that `saveModel` wrote."""
         del bigdl_type
-        content = Path(modelPath).read_bytes()
+        content = given_path(modelPath, "modelPath").read()
         if weightPath is not None or content[:2] != b"PK":
             raise DataError(
                 "loadModel reads files that saveModel wrote here; BigDL's own are JVM objects, which cannot be read. "

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keraunos.compat.tensorflow1._savers import Saver, latest_checkpoint, save_in
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.zoo_optimizer import GRADIENT, ZooOptimizer, note_gradients
@@ -92,15 +93,14 @@ class GANEstimator:
                 session.run(
                     [v1.global_variables_initializer(), v1.local_variables_initializer(), v1.tables_initializer()]
                 )
-                found = v1.train.latest_checkpoint(self.model_dir)
+                found = latest_checkpoint(self.model_dir)
                 if found is not None:
-                    v1.train.Saver().restore(session, found)
+                    Saver().restore(session, found)
                 optimizer = TFOptimizer.from_train_op(
                     train_op, loss, sess=session, dataset=dataset, session_config=self._session_config
                 )
                 optimizer.optimize(end_trigger)
-                tf.io.gfile.makedirs(self.model_dir)
-                v1.train.Saver().save(session, self.checkpoint_path, global_step=counter)
+                save_in(self.model_dir, session, counter)
 
     def _step(self, dataset: TFDataset, counter: Any) -> tuple[Any, Any]:
         """The loss of the network whose turn it is, and the operation that takes its step."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from keraunos.compat.zoo import frozen_graph
@@ -14,6 +13,7 @@ from keraunos.compat.zoo.pipeline.api.keras.weight_files import read_weights
 from keraunos.compat.zoo.pipeline.api.net.graph_net import GraphNet, with_trained_constants
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
 from keraunos.errors import JobError, ModelError
+from keraunos.launch.given_paths import given_path
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_files import checked_config, read_file
 from keraunos.trust import trusting
@@ -78,7 +78,8 @@ class Net:
             )
         with tensorflow_2(), trusting(*session_trust()):
             if json_path is None:
-                return net_around(read_file(Path(str(hdf5_path))))
+                with given_path(str(hdf5_path), "hdf5_path").local() as file:
+                    return net_around(read_file(file))
             model = _from_json(json_path)
             if hdf5_path is not None:
                 _load_weights(model, hdf5_path, by_name=by_name)
@@ -101,10 +102,10 @@ class Net:
 
 
 def _graph_at(path: str, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> FrozenGraph:
-    place = Path(str(path).removeprefix("file://"))
-    if (place / SAVED_MODEL).exists():
+    place = given_path(path)
+    if place.child(SAVED_MODEL).exists():
         return frozen_graph.read_saved_model(path, inputs=inputs, outputs=outputs)
-    if place.is_file():
+    if place.exists() and not place.is_folder():
         return frozen_graph.read_file(path, inputs, outputs)
     return frozen_graph.read_folder(path, inputs, outputs)[0]
 
@@ -112,7 +113,7 @@ def _graph_at(path: str, inputs: Sequence[str] | None, outputs: Sequence[str] | 
 def _from_json(path: str) -> Any:
     import keras
 
-    text = Path(path).read_text(encoding="utf-8")
+    text = given_path(path, "json_path").read().decode()
     try:
         needed = checked_config(json.loads(text), {})
         return keras.models.model_from_json(text, custom_objects=needed)
@@ -129,12 +130,13 @@ def _from_json(path: str) -> Any:
 def _load_weights(model: Any, path: str, *, by_name: bool) -> None:
     from keraunos.learners.archive_parts import check_hdf5
 
-    check_hdf5(Path(path).read_bytes())
+    options = {"by_name": True, "skip_mismatch": False} if by_name else {}
     try:
-        if by_name:
-            model.load_weights(path, by_name=True, skip_mismatch=False)
-        else:
-            model.load_weights(path)
+        with given_path(path, "hdf5_path").local() as file:
+            check_hdf5(file.read_bytes())
+            model.load_weights(str(file), **options)
+    except ModelError:
+        raise
     except (LookupError, OSError, TypeError, ValueError) as error:
         raise ModelError(
             f"`hdf5_path` must hold weights of the model in `json_path`. Received: {str(path)!r} "
