@@ -74,15 +74,15 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]  # Keras is unty
             layer.build(shape)
         self.narrow.build((None, None, between))
 
-    def call(self, inputs: Any, mask: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Any, added: Any = None, training: bool = False) -> Any:
         """The new vectors of all steps.
 
         Args:
             inputs: the vectors of all steps.
-            mask: what is added to the logarithms of the attention; `None` for nothing.
+            added: what is added to the logarithms of the attention; `None` for nothing.
             training: whether to drop.
         """
-        attended = self.dropped[0](self.projection(self._attention(inputs, mask, training)), training=training)
+        attended = self.dropped[0](self.projection(self._attention(inputs, added, training)), training=training)
         normal = self.norms[0](inputs + attended)
         moved = keras.activations.gelu(self.wide(normal), approximate=not self.exact)
         return self.norms[1](normal + self.dropped[1](self.narrow(moved), training=training))
@@ -95,7 +95,7 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]  # Keras is unty
         """The arguments, from which the layer is made again."""
         return {**super().get_config(), **self._options}
 
-    def _attention(self, inputs: Any, mask: Any, training: bool) -> Any:
+    def _attention(self, inputs: Any, added: Any, training: bool) -> Any:
         steps, size = inputs.shape[1:]
         shape = (-1, steps, self.heads, size // self.heads)
         query, key, value = (
@@ -105,7 +105,7 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]  # Keras is unty
         if not self.bidirectional:
             seen = ops.tril(ops.ones((steps, steps), dtype=scores.dtype))
             scores = scores * seen + (1.0 - seen) * -1e9
-        scores = scores if mask is None else scores + mask
+        scores = scores if added is None else scores + added
         shares = self.attention_dropped(ops.softmax(scores), training=training)
         return ops.reshape(ops.transpose(ops.matmul(shares, value), (0, 2, 1, 3)), (-1, steps, size))
 
@@ -201,7 +201,7 @@ class TransformerLayer(Stepping, keras.layers.Layer):  # type: ignore[misc]  # K
         """The outputs."""
         vectors, mask, outputs = self.embedding_layer(self._embedded(inputs), training=training), self._mask(inputs), []
         for block in self.blocks:
-            vectors = block(vectors, mask=mask, training=training)
+            vectors = block(vectors, added=mask, training=training)
             outputs.append(vectors)
         pooled = self.pooler(vectors[:, 0])
         return [*outputs, pooled] if self.output_all_block else [vectors, pooled]

@@ -126,24 +126,62 @@ def _resized(x: Any, height: int, width: int, align_corners: bool, first: bool) 
 
 
 def _padded_pool(
-    x: Any, kind: str, size: Sequence[int], strides: Sequence[int], pads: Sequence[int], first: bool
+    x: Any,
+    kind: str,
+    size: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    *,
+    first: bool,
+    ceil: bool = False,
+    same: bool = False,
 ) -> Any:
-    around = [(pad, pad) for pad in pads]
-    widths = [(0, 0), (0, 0), *around] if first else [(0, 0), *around, (0, 0)]
-    layout = {"padding": "valid", "data_format": "channels_first" if first else "channels_last"}
+    sizes = x.shape[2:] if first else x.shape[1:-1]
+    inner = [(pad, pad) for pad in pads]
+    # What fills up the last window; it is no part of a mean.
+    more = [(0, _missing(*each) if ceil else 0) for each in zip(sizes, size, strides, pads, strict=True)]
+    layout = {"padding": "same" if same else "valid", "data_format": "channels_first" if first else "channels_last"}
+
+    def pool(function: Any, values: Any, **named: Any) -> Any:
+        return function(ops.pad(values, _widths(more, first), **named), tuple(size), tuple(strides), **layout)
+
     if kind == "max":
-        lowest = tf.constant(x.dtype.min if hasattr(x.dtype, "min") else -3e38, x.dtype)
-        return ops.max_pool(ops.pad(x, widths, constant_values=lowest), tuple(size), tuple(strides), **layout)
-    total = ops.average_pool(ops.pad(x, widths), tuple(size), tuple(strides), **layout)
-    if kind == "mean_with_zeros":
-        return total
-    share = ops.average_pool(ops.pad(ops.ones_like(x), widths), tuple(size), tuple(strides), **layout)
-    return total / share
+        lowest = tf.constant(x.dtype.min, x.dtype)
+        padded = ops.pad(x, _widths(inner, first), constant_values=lowest)
+        return pool(ops.max_pool, padded, constant_values=lowest)
+    ones = ops.pad(ops.ones_like(x), _widths(inner, first), constant_values=float(kind == "mean_with_zeros"))
+    return pool(ops.average_pool, ops.pad(x, _widths(inner, first))) / pool(ops.average_pool, ones)
+
+
+def _widths(around: Sequence[tuple[int, int]], first: bool) -> list[tuple[int, int]]:
+    return [(0, 0), (0, 0), *around] if first else [(0, 0), *around, (0, 0)]
+
+
+def _missing(length: int, size: int, stride: int, pad: int) -> int:
+    padded = length + 2 * pad
+    count = -(-(padded - size) // stride) + 1
+    if (count - 1) * stride >= length + pad:
+        count -= 1
+    return max(0, (count - 1) * stride + size - padded)
 
 
 def _cosine(x: Sequence[Any]) -> Any:
     left, right = (ops.normalize(each, axis=-1) for each in x)
     return ops.expand_dims(ops.sum(left * right, axis=-1, keepdims=True), -1)
+
+
+def _split(x: Any, dim: int) -> list[Any]:
+    return [_select(x, dim, index) for index in range(x.shape[dim])]
+
+
+def _swapped(x: Any, pairs: Sequence[Sequence[int]]) -> Any:
+    for left, right in pairs:
+        x = ops.swapaxes(x, left, right)
+    return x
+
+
+def _flat(x: Any) -> list[Any]:
+    return [leaf for each in x for leaf in (_flat(each) if isinstance(each, (list, tuple)) else [each])]
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -174,11 +212,21 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "padded_pool": _padded_pool,
     "divide": lambda x: x[0] / x[1],
     "cosine": _cosine,
+    "abs": ops.abs,
+    "sum": lambda x, dim, keep: ops.sum(x, axis=dim, keepdims=keep),
+    "mean": lambda x, dim, keep: ops.mean(x, axis=dim, keepdims=keep),
+    "min": lambda x, dim: ops.min(x, axis=dim),
+    "join": lambda x, dim: ops.concatenate(x, axis=dim),
+    "split": _split,
+    "flat": _flat,
+    "swapped": _swapped,
+    "reverse": lambda x, dim: ops.flip(x, axis=dim),
+    "replicate": lambda x, dim, count: ops.repeat(ops.expand_dims(x, dim), count, axis=dim),
+    "softplus": lambda x, beta: ops.softplus(beta * x) / beta,
+    "normalize": lambda x, p, eps: x / (ops.sum(ops.abs(x) ** p, axis=-1, keepdims=True) ** (1 / p) + eps),
+    "product": lambda x: ops.sum(x[0] * x[1], axis=-1),
+    "matrices": lambda x, left, right: ops.matmul(
+        ops.swapaxes(x[0], -1, -2) if left else x[0], ops.swapaxes(x[1], -1, -2) if right else x[1]
+    ),
 }
 MOVED = frozenset({"identity", "select", "narrow", "squeeze", "expand", "shape", "select_table"})
-
-
-@keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is untyped
-def softmin(x: Any) -> Any:
-    """The softmax of minus x."""
-    return ops.softmax(-x)

@@ -1,12 +1,14 @@
-"""BigDL's criteria, as far as a validation method's `Loss` uses them. Runs on the driver and on executors.
+"""BigDL's criteria, of which a validation method's `Loss` uses `rows`. Runs on the driver and on executors.
 
-A criterion here is a number for each row; classes are counted from 0, as TensorFlow counts them.
+A criterion here is a number for each row; `rows` counts classes from 0, as TensorFlow counts them. `forward` and
+`backward`, which belong to BigDL's own modules, count them from 1.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,18 @@ class Criterion(ABC):
         float_type(bigdl_type)
         if not size_average:
             raise JobError("`size_average` must be True: a validation's loss is a mean over rows. Received: False.")
+
+    def forward(self, input: Any, target: Any) -> float:  # noqa: A002 - BigDL's name
+        """The mean over rows; classes are counted from 1."""
+        from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
+
+        return mean_and_gradient(self, input, target)[0]
+
+    def backward(self, input: Any, target: Any) -> Array:  # noqa: A002 - BigDL's name
+        """The gradient of the mean by the outputs."""
+        from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
+
+        return mean_and_gradient(self, input, target)[1]
 
     @abstractmethod
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
@@ -69,6 +83,10 @@ class CrossEntropyCriterion(Criterion):
 
 class MSECriterion(Criterion):
     """The mean square of the difference."""
+
+    def __init__(self, bigdl_type: Any = "float") -> None:
+        # BigDL used the argument for nothing; its own programs hand over anything.
+        super().__init__()
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
         """The loss of each row."""
@@ -138,3 +156,55 @@ def difference(output: Array, label: Array) -> npt.NDArray[np.float64]:
 def _row_means(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     flat = values.reshape(len(values), -1)
     return np.asarray(flat.mean(axis=1) if flat.shape[1] else np.zeros(len(flat)))
+
+
+_ELSEWHERE = frozenset(
+    [
+        "CategoricalCrossEntropy",
+        "ClassSimplexCriterion",
+        "CosineDistanceCriterion",
+        "CosineEmbeddingCriterion",
+        "CosineProximityCriterion",
+        "DiceCoefficientCriterion",
+        "DistKLDivCriterion",
+        "DotProductCriterion",
+        "GaussianCriterion",
+        "HingeEmbeddingCriterion",
+        "KLDCriterion",
+        "KullbackLeiblerDivergenceCriterion",
+        "L1Cost",
+        "L1HingeEmbeddingCriterion",
+        "MarginCriterion",
+        "MarginRankingCriterion",
+        "MeanAbsolutePercentageCriterion",
+        "MeanSquaredLogarithmicCriterion",
+        "MultiCriterion",
+        "MultiLabelMarginCriterion",
+        "MultiLabelSoftMarginCriterion",
+        "MultiMarginCriterion",
+        "PGCriterion",
+        "ParallelCriterion",
+        "PoissonCriterion",
+        "SmoothL1Criterion",
+        "SmoothL1CriterionWithWeights",
+        "SoftMarginCriterion",
+        "SoftmaxWithCriterion",
+        "TimeDistributedCriterion",
+        "TimeDistributedMaskCriterion",
+        "TransformerCriterion",
+    ]
+)
+
+
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_given: object, **_named: object) -> NoReturn:
+        raise JobError(
+            f"The criterion {name!r} is not among bigdl.nn.criterion here. Received: a call of it. A Sequential of "
+            "zoo.pipeline.api.keras.models takes BigDL's modules in a KerasLayerWrapper, and any loss of Keras."
+        )
+
+    return refuse
+
+
+# A star import finds them, and the program is told when it makes one.
+globals().update({name: _refused(name) for name in _ELSEWHERE})

@@ -60,7 +60,6 @@ from keraunos.compat.zoo.bigdl.optim.validation import (
     ValidationMethod,
     validation_method,
 )
-from keraunos.errors import JobError
 
 __all__ = [
     "AUC",
@@ -79,6 +78,9 @@ __all__ = [
     "Exponential",
     "Ftrl",
     "HitRatio",
+    "L1L2Regularizer",  # noqa: F822 - found by __getattr__
+    "L1Regularizer",  # noqa: F822 - found by __getattr__
+    "L2Regularizer",  # noqa: F822 - found by __getattr__
     "LarsSGD",
     "Loss",
     "MaxEpoch",
@@ -90,7 +92,7 @@ __all__ = [
     "MultiStep",
     "Needs",
     "OptimMethod",
-    "Optimizer",
+    "Optimizer",  # noqa: F822 - found by __getattr__
     "ParallelAdam",
     "Plateau",
     "Poly",
@@ -116,17 +118,13 @@ __all__ = [
 ]
 
 
-class Optimizer:
-    """BigDL's own optimizer of BigDL's own layers, which are not here; refused when it is made."""
+def __getattr__(name: str) -> Any:
+    if name in {"Optimizer", "DistriOptimizer", "LocalOptimizer"}:  # they need Keras, which methods and triggers do not
+        from keraunos.compat.zoo.bigdl.optim import module_optimizer
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        raise JobError(
-            "`bigdl.optim.optimizer.Optimizer` trains BigDL's own layers, which are not here. Received: "
-            f"{arguments!r}, {named!r}. Use zoo.pipeline.api.net.TFOptimizer for a TensorFlow graph, or a "
-            "zoo.pipeline.api.keras model's `fit`."
-        )
+        return module_optimizer.Optimizer
+    if name in {"L1L2Regularizer", "L1Regularizer", "L2Regularizer"}:
+        from keraunos.compat.zoo.bigdl.optim import regularizers
 
-    @classmethod
-    def create(cls, *arguments: Any, **named: Any) -> Optimizer:
-        """Refuse, and name what trains here."""
-        return cls(*arguments, **named)
+        return getattr(regularizers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,15 +16,15 @@ import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 
-from keraunos.compat.old_keras.own_layers import hard_sigmoid  # noqa: E402 - the same
-from keraunos.compat.zoo.own_layers.computed import Computed, softmin  # noqa: E402 - the same
+from keraunos.compat.zoo.own_layers.activations import HardSigmoid, SoftMin  # noqa: E402 - the same
+from keraunos.compat.zoo.own_layers.computed import Computed  # noqa: E402 - the same
 
 Shape = Any  # a number, a tuple of numbers, or a list of those for several inputs
 
 _ORDERINGS = {"th": "channels_first", "tf": "channels_last"}
 _INITIALIZERS = {"zero": "zeros", "one": "ones", "normal": "random_normal", "uniform": "random_uniform"}
 # BigDL's functions that are others in Keras today, or not there.
-_ACTIVATIONS: Mapping[str, Any] = {"hard_sigmoid": hard_sigmoid, "softmin": softmin}
+_ACTIVATIONS: Mapping[str, Any] = {"hard_sigmoid": HardSigmoid, "softmin": SoftMin}
 
 
 def made(kind: Any, input_shape: Shape, named: Mapping[str, Any], *arguments: Any, **options: Any) -> Any:
@@ -98,7 +98,10 @@ def initializer(name: Any, limits: Sequence[float] | None = None) -> Any:
 
 def activation_of(given: Any) -> Any:
     """Keras's activation for a name of BigDL's."""
-    return _ACTIVATIONS.get(given.lower(), given.lower()) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    own = _ACTIVATIONS.get(given.lower())
+    return given.lower() if own is None else own()
 
 
 def pair(value: Any) -> Any:

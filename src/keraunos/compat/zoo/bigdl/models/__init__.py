@@ -1,0 +1,1 @@
+"""`bigdl.models`: models of BigDL's own."""

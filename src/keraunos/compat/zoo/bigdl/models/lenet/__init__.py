@@ -1,0 +1,1 @@
+"""`bigdl.models.lenet`: LeNet-5 for handwritten digits."""
