@@ -244,7 +244,7 @@ else:
         "criterion",
         [ClassNLLCriterion(), ClassNLLCriterion(logProbAsInput=False), CrossEntropyCriterion(), MSECriterion(),
          AbsCriterion(), BCECriterion()],
-        ids=lambda each: type(each).__name__,
+        ids=["logarithms", "chances", "logits", "squares", "distances", "binary"],
     )  # fmt: skip
     def test_a_loss_is_its_criterion(criterion):
         by_class = isinstance(criterion, (ClassNLLCriterion, CrossEntropyCriterion))

@@ -317,8 +317,8 @@ class TFDataset:
     ) -> TFDataset:
         """The images of an `ImageSet` that `ImageSetToSample` made records of."""
         rows, structure, validation = image_rows(image_set, image, label, validation_image_set)
-        kept_as = (memory_type, sequential_order, shuffle)
-        return cls(rows, structure, batch_size, batch_per_thread, hard_code_batch_size, validation, *kept_as)
+        batches = (batch_size, batch_per_thread, hard_code_batch_size)
+        return cls(rows, structure, *batches, validation, memory_type, sequential_order, shuffle)
 
     @classmethod
     def from_text_set(cls, *_: Any, **__: Any) -> NoReturn:
@@ -457,8 +457,7 @@ class TFDataset:
     def predicted(self, columns: Columns, source: Any) -> Any:
         """What a model gives for each record: an RDD, or the images with it where the records are images."""
         if isinstance(self.row_source, ImageRows):
-            names = [slot.columns[0] for slot in self.slots]
-            places = [names.index(name) for name in columns.names]
+            places = list(map([slot.columns[0] for slot in self.slots].index, columns.names))
             return self.row_source.predicted(places, source, columns, self.rows_predicted_together)
         return predict_rdd(self.records_for(columns), source, columns, self.rows_predicted_together)
 

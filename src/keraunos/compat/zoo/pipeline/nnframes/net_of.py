@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from keraunos.compat.zoo.bigdl.nn.module import Layer, loaded
 from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Sequential, net_around
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfnet import TFNet
@@ -19,7 +20,7 @@ def net_of(model: Any) -> Any:
     """The model; a TFNet, or a model of Keras, inside of one of zoo.pipeline.api.keras."""
     import keras
 
-    if isinstance(model, KerasNet):
+    if isinstance(model, (KerasNet, Layer)):
         return model
     if isinstance(model, keras.Model):
         return net_around(model)
@@ -31,7 +32,8 @@ def net_of(model: Any) -> Any:
             )
         return Sequential().add(model)
     raise ModelError(
-        "`model` must be a Sequential or Model of zoo.pipeline.api.keras.models, a model of Keras, or a TFNet. "
+        "`model` must be a Sequential or Model of zoo.pipeline.api.keras.models, a module of bigdl.nn.layer, a model "
+        "of Keras, or a TFNet. "
         f"Received: {model!r}."
     )
 
@@ -39,7 +41,8 @@ def net_of(model: Any) -> Any:
 @in_tensorflow_2
 def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
     """The model of Keras that has the net's weights; `shapes` gives those of a record's arrays, where needed."""
-    del shapes
+    if isinstance(net, Layer):
+        return net.lowered(net._shapes or shapes())
     if not net.model.built:
         raise ModelError(
             "`model` must know the shape of its input. Received: layers without one. Give the first layer "
@@ -51,6 +54,8 @@ def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
 @in_tensorflow_2
 def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
     """A net of its own that stands where this one does."""
+    if isinstance(net, Layer):
+        return loaded(copied_model(keras_model(net, shapes)))
     made = copy.copy(net)
     made.model = copied_model(keras_model(net, shapes))
     return made
