@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from keraunos.compat.zoo.bigdl.nn.module import Layer, loaded
+from keraunos.compat.zoo.bigdl.nn.loading import LoadedModule
+from keraunos.compat.zoo.bigdl.nn.module import Layer
 from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Sequential, net_around
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfnet import TFNet
@@ -55,7 +56,7 @@ def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
 def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
     """A net of its own that stands where this one does."""
     if isinstance(net, Layer):
-        return loaded(copied_model(keras_model(net, shapes)))
+        return LoadedModule(copied_model(keras_model(net, shapes)))
     made = copy.copy(net)
     made.model = copied_model(keras_model(net, shapes))
     return made
