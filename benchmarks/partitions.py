@@ -12,9 +12,9 @@ One run, one session, `local[2]`.
 Every contender writes to Spark's `noop` sink or trains; figures are medians of alternating repeats, after one of each
 that starts processes and loads frameworks. `docs/benchmarks.md` has figures.
 
-Said before the first run: with a framework loaded each task of `transform` pays for a collection of 0.2 s of CPU, so it
-takes some ten times as long as the identity, and with the framework frozen at most 1.3 times. A fit reads each
-partition once: the 198 more that it begins cost what Spark itself takes for them.
+What was expected, written down when the first figures were known: with a framework loaded each task of `transform` pays
+for a collection of 0.2 s of CPU, so that it takes some ten times as long as the identity, and with the framework frozen
+at most 1.3 times. A fit reads each partition once: the 198 more that it begins cost what Spark itself takes for them.
 """
 
 import argparse

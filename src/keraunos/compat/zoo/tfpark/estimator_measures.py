@@ -14,19 +14,12 @@ from typing import Any
 import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod, validation_method
+from keraunos.compat.zoo.tfpark.result_names import METHODS
 from keraunos.compat.zoo.tfpark.structure import flatten
 from keraunos.errors import JobError, one_of
 
-# The names that Analytics Zoo took, each with the name that BigDL's method has in results.
-_METHODS = {
-    "acc": "Top1Accuracy",
-    "accuracy": "Top1Accuracy",
-    "auc": "AucScore",
-    "mae": "MAE",
-    "top5acc": "Top5Accuracy",
-    "top5accuracy": "Top5Accuracy",
-    "treennaccuracy": "TreeNNAccuracy()",
-}
+# `TFEstimator` takes one more than Keras's models.
+_METHODS = {**METHODS, "treennaccuracy": "TreeNNAccuracy()"}
 _LOSS = "loss"
 _PORTION = 1024
 # The keys of predictions that are looked at.

@@ -8,7 +8,7 @@ from typing import Any
 from keraunos.telemetry.charts import VALIDATION
 
 # Keras's names of metrics, each with the name of the validation method that Analytics Zoo measures it by.
-_METHODS = {
+METHODS = {
     "acc": "Top1Accuracy",
     "accuracy": "Top1Accuracy",
     "top5acc": "Top5Accuracy",
@@ -32,13 +32,13 @@ class Results(dict[str, float]):
 
 def result_name(metric: str) -> str:
     """The name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
-    method = _METHODS.get(metric.lower())
+    method = METHODS.get(metric.lower())
     return metric if method is None else f"{metric} {method}"
 
 
 def summary_tag(metric: str) -> str:
     """The tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
-    return "Loss" if metric == "loss" else _METHODS.get(metric.lower(), metric)
+    return "Loss" if metric == "loss" else METHODS.get(metric.lower(), metric)
 
 
 def validation_results(logs: Mapping[str, float]) -> dict[str, float]:
