@@ -23,7 +23,7 @@ MAIN = "__main__"
 # TensorFlow has every operation here by its name: a graph that reads or writes files names it so.
 RAW_OPERATIONS = "tensorflow.raw_ops"
 # Layers that hold a graph in their configuration.
-GRAPH_LAYERS = "keraunos.compat.zoo.tfnet"
+GRAPH_LAYERS = "keraunos.compat.zoo.tfpark.tfnet"
 
 # The modules of this package whose classes are in models and rules that it saves. Each is named: most of the package's
 # modules have no business in a file.

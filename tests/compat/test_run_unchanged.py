@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from keraunos.compat.run_unchanged import aliases, shadows
 from keraunos.compat.run_unchanged.lazy_names import LazyBuiltins
+from keraunos.compat.run_unchanged.original_modules import all_modules
 from keraunos.compat.run_unchanged.spark_settings import settings_for, with_defaults
 from keraunos.compat.run_unchanged.systems import PLAIN, SYSTEMS, System, system_named
 from keraunos.errors import JobError
@@ -88,6 +90,24 @@ def test_a_part_that_is_missing_names_the_ones_that_are_there(installed):
     ) as e:
         importlib.import_module("oldtimer.server")
     assert e.value.name == "oldtimer.server"
+
+
+def test_a_part_that_is_missing_is_answered_with_what_programs_imported(installed):
+    installed(System("zoo", aliases={"zoo": "keraunos.compat.zoo"}))
+    with pytest.raises(ModuleNotFoundError, match=r"There are: .*zoo\.tfpark\.tf_dataset") as e:
+        importlib.import_module("zoo.tfpark.text")
+    assert "row_sources" not in str(e.value)
+
+
+def test_every_module_that_is_offered_is_there():
+    packages = {
+        old: ours for system in SYSTEMS.values() for old, ours in {**system.aliases, **system.fallbacks}.items()
+    }
+    source = Path(aliases.__file__).parents[3]
+    for name in all_modules():
+        root, _, rest = name.partition(".")
+        place = source / f"{packages[root]}.{rest}".replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__init__.py").exists(), name
 
 
 @pytest.mark.parametrize("own", ["sample.py", "sample/__init__.py"])

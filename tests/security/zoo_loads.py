@@ -50,7 +50,7 @@ def net_archive(marker):
     graph = malicious_graphs.frozen(marker, "operation")
     net = frozen_graph.FrozenGraph(graph.SerializeToString(), ("x:0",), ("out:0",))
     layer = {"name": "run", "trainable": False, "dtype": "float32", "graph": net.to_json()}
-    config = malicious_archives.layer("keraunos.compat.zoo.tfnet", "TFNet", layer)
+    config = malicious_archives.layer("keraunos.compat.zoo.tfpark.tfnet", "TFNet", layer)
     return malicious_archives.archive(
         malicious_archives.sequential({**config, "registered_name": "keraunos.zoo>TFNet"})
     )

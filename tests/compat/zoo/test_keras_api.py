@@ -23,7 +23,7 @@ else:
     from keraunos.compat.zoo.bigdl.util.common import Sample
     from keraunos.compat.zoo.pipeline.api.keras import layers as zoo
     from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Model, Sequential
-    from keraunos.compat.zoo.tfnet import TFNet
+    from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import DataError, JobError, ModelError
 
     RANDOM = np.random.default_rng(0)
@@ -174,7 +174,7 @@ import numpy as np
 from keraunos.compat.zoo.bigdl.optim.optimizer import Adam
 from keraunos.compat.zoo.pipeline.api.keras.layers import Dense, Dropout, Input, merge
 from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Model, Sequential
-from keraunos.compat.zoo.tfnet import TFNet
+from keraunos.compat.zoo.tfpark.tfnet import TFNet
 
 x = tf.placeholder(tf.float32, [None, 4], name="x")
 w = tf.get_variable("w", [4, 8])

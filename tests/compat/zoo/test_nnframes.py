@@ -62,7 +62,7 @@ else:
         XGBClassifierModel,
     )
     from keraunos.compat.zoo.pipeline.nnframes.losses import loss_of
-    from keraunos.compat.zoo.tfnet import TFNet
+    from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import ColumnError, DataError, JobError, ModelError
 
     v1 = tf.compat.v1

@@ -18,7 +18,7 @@ if keras.config.backend() != "tensorflow":
         from keraunos.errors import JobError
 
         with pytest.raises(JobError, match="must run on 'tensorflow'.*Received: 'jax'"):
-            import keraunos.compat.zoo.tfnet  # noqa: F401
+            import keraunos.compat.zoo.tfpark.tfnet  # noqa: F401
 
 else:
     import tensorflow as tf
@@ -28,8 +28,8 @@ else:
     from keraunos.compat.zoo.bigdl.optim.optimizer import Loss, Top1Accuracy
     from keraunos.compat.zoo.bigdl.util.common import Sample
     from keraunos.compat.zoo.frozen_graph import export_folder
-    from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark import TFDataset
+    from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import DataError, JobError, ModelError
 
     v1 = tf.compat.v1

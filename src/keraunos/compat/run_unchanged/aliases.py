@@ -18,6 +18,7 @@ from typing import Any
 
 from keraunos.compat.python2 import imports as python2
 from keraunos.compat.run_unchanged import era, keras1, old_numpy, shadows
+from keraunos.compat.run_unchanged.original_modules import modules_below
 from keraunos.compat.run_unchanged.systems import System
 
 
@@ -73,8 +74,11 @@ class AliasFinder(MetaPathFinder):
         return ModuleSpec(fullname, _Given(module), is_package=hasattr(module, "__path__"))
 
     def _missing(self, fullname: str, name: str) -> str:
-        parent = import_module(name.rpartition(".")[0])
-        known = sorted(f"{fullname.rpartition('.')[0]}.{found.name}" for found in iter_modules(parent.__path__))
+        package = fullname.rpartition(".")[0]
+        known = modules_below(package)
+        if known is None:
+            parent = import_module(name.rpartition(".")[0])
+            known = sorted(f"{package}.{found.name}" for found in iter_modules(parent.__path__))
         return (
             f"No module named {fullname!r}: Keraunos has no part of {self._system.name} of that name. "
             f"There are: {', '.join(known) or 'none beside it'}."

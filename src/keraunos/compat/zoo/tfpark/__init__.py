@@ -6,19 +6,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.estimator import TFEstimator
     from keraunos.compat.zoo.tfpark.model import KerasModel
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
+    from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.zoo_optimizer import ZooOptimizer
 
 _HOMES = {
     "KerasModel": "keraunos.compat.zoo.tfpark.model",
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
     "TFEstimator": "keraunos.compat.zoo.tfpark.estimator",
-    "TFNet": "keraunos.compat.zoo.tfnet",
+    "TFNet": "keraunos.compat.zoo.tfpark.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
     "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
     "ZooOptimizer": "keraunos.compat.zoo.tfpark.zoo_optimizer",

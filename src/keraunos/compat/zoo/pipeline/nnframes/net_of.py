@@ -10,7 +10,7 @@ from keraunos.compat.zoo.bigdl.nn.loading import LoadedModule
 from keraunos.compat.zoo.bigdl.nn.module import Layer
 from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Sequential, net_around
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
-from keraunos.compat.zoo.tfnet import TFNet
+from keraunos.compat.zoo.tfpark.tfnet import TFNet
 from keraunos.errors import ModelError
 
 Shapes = list[tuple[int | None, ...]]

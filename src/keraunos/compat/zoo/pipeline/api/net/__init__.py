@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keraunos.compat.zoo.pipeline.api.net.graph_net import GraphNet
     from keraunos.compat.zoo.pipeline.api.net.net_load import Net
-    from keraunos.compat.zoo.tfnet import TFNet
     from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
     from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
     from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
+    from keraunos.compat.zoo.tfpark.tfnet import TFNet
 
 _HOMES = {
     "GraphNet": "keraunos.compat.zoo.pipeline.api.net.graph_net",
     "Net": "keraunos.compat.zoo.pipeline.api.net.net_load",
     "TFDataset": "keraunos.compat.zoo.tfpark.tf_dataset",
-    "TFNet": "keraunos.compat.zoo.tfnet",
+    "TFNet": "keraunos.compat.zoo.tfpark.tfnet",
     "TFOptimizer": "keraunos.compat.zoo.tfpark.tf_optimizer",
     "TFPredictor": "keraunos.compat.zoo.tfpark.tf_predictor",
 }

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 from keraunos.compat.zoo import frozen_graph
 from keraunos.compat.zoo.frozen_graph import FrozenGraph
 from keraunos.compat.zoo.tensorflow_mode import tensorflow_2
-from keraunos.compat.zoo.tfnet import TFNet
+from keraunos.compat.zoo.tfpark.tfnet import TFNet
 from keraunos.errors import JobError
 from keraunos.learners.registry import import_keras_on
 
