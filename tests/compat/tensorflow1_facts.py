@@ -266,6 +266,7 @@ def surroundings():
         "slim": {"batch_norm", "conv2d"} <= set(dir(slim)),
         "name": tf.__name__,
         "insides": tf.python.__name__,
+        "moved": callable(tf.python.ops.variable_scope.default_variable_creator),
     }
 
 

@@ -38,6 +38,7 @@ def test_it_looks_like_the_last_1_x(facts):
     assert found["slim"]
     assert found["name"] == "keraunos.compat.tensorflow1"
     assert found["insides"] == "tensorflow.python"
+    assert found["moved"]
 
 
 def test_tensorflow_gives_no_advice_to_move_on(facts):

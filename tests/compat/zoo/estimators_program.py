@@ -9,9 +9,12 @@ import numpy as np
 import tensorflow as tf
 from bigdl.dataset import mnist
 from bigdl.optim.optimizer import SGD, MaxIteration
+from PIL import Image
 from tensorflow_estimator.python.estimator.canned import prediction_keys
 from zoo import init_nncontext
 from zoo.common.nncontext import init_spark_conf
+from zoo.feature.common import ChainedPreprocessing
+from zoo.feature.image import ImageBytesToMat, ImageMatToTensor, ImageSet, ImageSetToSample
 from zoo.tfpark import TFDataset, TFEstimator, ZooOptimizer
 from zoo.tfpark.estimator import TFEstimatorSpec
 from zoo.tfpark.gan.gan_estimator import GANEstimator
@@ -158,6 +161,36 @@ def far_away():
     return found
 
 
+def of_images():
+    """Measures and predictions for an ImageSet, whose classes are its folders."""
+    for name, level in (("bright", 200), ("dark", 20)):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(3):
+            Image.new("RGB", (4, 4), (level + number,) * 3).save(folder / "images" / name / f"{number}.png")
+    steps = [ImageBytesToMat(), ImageMatToTensor(format="NHWC")]
+    labelled = ImageSet.read(str(folder / "images"), sc=sc, with_label=True, one_based_label=False)
+    labelled.transform(ChainedPreprocessing([*steps, ImageSetToSample(["imageTensor"], ["label"])]))
+    plain = ImageSet.read(str(folder / "images" / "*"), sc=sc)
+    plain.transform(ChainedPreprocessing([*steps, ImageSetToSample(["imageTensor"])]))
+    image = (tf.float32, [4, 4, 3])
+
+    def given(mode):
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            return TFDataset.from_image_set(plain, image=image, batch_per_thread=2)
+        return TFDataset.from_image_set(labelled, image=image, label=(tf.int32, [1]), batch_per_thread=2)
+
+    def level_fn(features, labels, mode):
+        level = tf.reduce_mean(features, [1, 2, 3])
+        return tf.estimator.EstimatorSpec(mode, tf.stack([level - 110, 110 - level], 1), tf.reduce_mean(level))
+
+    estimator = TFEstimator.from_model_fn(level_fn)
+    found = estimator.predict(given).get_predict().collect()
+    return {
+        "measured": estimator.evaluate(given, ["acc", "loss"]),
+        "predicted": sorted((Path(path).parent.name, bool(np.ravel(row)[0] > 0)) for path, row in found),
+    }
+
+
 def ready_made():
     """A linear model and a network over feature columns, trained on Spark and measured on Spark and here."""
     columns = {"kind": np.array(["a", "b", "c"])[generator.randint(0, 3, 90)], "size": X[:, 0]}
@@ -269,7 +302,7 @@ def star_imports():
 
 
 facts = {}
-for fact in (last_form, older_form, far_away, ready_made, networks, star_imports):
+for fact in (last_form, older_form, far_away, of_images, ready_made, networks, star_imports):
     try:
         facts[fact.__name__] = fact()
     except Exception as error:  # noqa: BLE001 - the test of this fact shows it

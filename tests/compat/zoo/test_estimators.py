@@ -66,6 +66,12 @@ def test_checkpoints_lie_on_any_file_system_of_hadoop(facts):
     assert "viewfs://far/data/far/saver/other" in found["missing"]
 
 
+def test_images_are_measured_and_predicted_for(facts):
+    found = fact(facts, "of_images")
+    assert found["measured"] == {"acc Top1Accuracy": 1.0, "loss": pytest.approx(111, abs=0.1)}
+    assert found["predicted"] == [["bright", True]] * 3 + [["dark", False]] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

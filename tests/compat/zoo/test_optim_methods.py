@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keraunos.compat.zoo.bigdl.optim import optimizer as bigdl
+from keraunos.compat.zoo.pipeline.api.keras.optimizers import Adam as ZooAdam
 from keraunos.errors import JobError, PlanError
 from keraunos.exchange.rules.registry import is_elementwise, make_rule, needs_norm
 from keraunos.exchange.rules.rule import Sent
@@ -383,8 +384,13 @@ def test_the_rate_of_each_step_follows_the_schedule_and_so_do_the_parameters(nam
     np.testing.assert_allclose(trained(method.rule())[:TRAINABLE], expected, **close)
 
 
-def test_a_plateau_lowers_the_rate_when_the_score_stands_still():
-    method = bigdl.SGD(1.0, leaningrate_schedule=bigdl.Plateau("score", 0.5, 1, "max", min_lr=0.2))
+@pytest.mark.parametrize(
+    "make",
+    [lambda plateau: bigdl.SGD(1.0, leaningrate_schedule=plateau), lambda plateau: ZooAdam(1.0, schedule=plateau)],
+    ids=["SGD", "Adam of Analytics Zoo"],
+)
+def test_a_plateau_lowers_the_rate_when_the_score_stands_still(make):
+    method = make(bigdl.Plateau("score", 0.5, 1, "max", min_lr=0.2))
     rule = method.rule()
     follower = bigdl.RateFollower.of(method, rule)
     assert (method.servers, follower.monitor) == ("driver", "score")
@@ -392,7 +398,7 @@ def test_a_plateau_lowers_the_rate_when_the_score_stands_still():
     scores = [0.1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]
     # A reduction needs `patience` epochs that are no better, and one more.
     assert [follower.end_epoch(score=each) for each in scores] == [1.0, 1.0, 1.0, 0.5, 0.25, 0.2, 0.2, 0.2]
-    assert served.learning_rate == 0.2
+    assert (served.learning_rate, served.rate_at(7)) == (0.2, 0.2)
     with pytest.raises(JobError, match="Plateau of 'score'.*Validate every epoch"):
         follower.end_epoch(loss=1.0)
 

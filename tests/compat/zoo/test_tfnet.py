@@ -319,6 +319,14 @@ else:
             net.predict(X, mini_batch=True)
 
     @pytest.mark.spark
+    def test_rows_of_text_are_predicted_for(spark):
+        words = ["a", "three", "", "lengths"]
+        with tf.Graph().as_default(), v1.Session() as session:
+            text = v1.placeholder(tf.string, [None])
+            net = TFNet.from_session(session, [text], [tf.strings.length(text)])
+        dataset = TFDataset.from_string_rdd(spark.sparkContext.parallelize(words, 2), batch_per_thread=3)
+        assert [int(each) for each in net.predict(dataset).collect()] == [len(word) for word in words]
+
     def test_a_net_is_measured_on_executors(spark, small):
         net, classes = small.net(), small.run(small.classes).astype(np.int32)
         classes[:2] = 1 - classes[:2]

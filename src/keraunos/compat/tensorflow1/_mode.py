@@ -29,6 +29,7 @@ def tensorflow_1() -> Any:
     v1 = import_tensorflow().compat.v1
     _spare_advice(v1)
     v1.disable_v2_behavior()
+    _bring_back()
     return v1
 
 
@@ -36,6 +37,14 @@ def legacy_layers() -> Any:
     """`tf.layers`, which is a part of Keras 2 today."""
     tensorflow_1()
     return import_module(LAYERS)
+
+
+def _bring_back() -> None:
+    """Put what programs took from TensorFlow's insides where it was then."""
+    from tensorflow.python.ops import ref_variable, variable_scope
+
+    if not hasattr(variable_scope, "default_variable_creator"):
+        variable_scope.default_variable_creator = ref_variable.default_variable_creator
 
 
 def _spare_advice(v1: Any) -> None:

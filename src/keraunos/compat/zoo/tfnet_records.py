@@ -21,15 +21,13 @@ from keraunos.launch.predict import predict_rdd
 
 def predicted(rdd: Any, graph: FrozenGraph, rows: int) -> Any:
     """An RDD of what the graph gives for the records of an RDD."""
-    names = [f"x{number}" for number in range(len(graph.inputs))]
-    columns = Columns(features=tuple(Slot(name, (name,)) for name in names))
+    names, columns = _fed(graph)
     return predict_rdd(spread_records(rdd, len(names)), _source(graph, names), columns, batch_rows=rows)
 
 
 def predicted_images(images: Any, graph: FrozenGraph, rows: int, key: str, output_layer: Any) -> Any:
     """Images with what the graph gives for their samples."""
-    names = [f"x{number}" for number in range(len(graph.inputs))]
-    columns = Columns(features=tuple(Slot(name, (name,)) for name in names))
+    names, columns = _fed(graph)
     return predict_image(images, _source(graph, names), columns, rows=rows, key=key, output_layer=output_layer)
 
 
@@ -54,6 +52,15 @@ def measured(rdd: Any, graph: FrozenGraph, rows: int, methods: Sequence[Any]) ->
         EvaluatedResult(method.result(state), counted, method.name)
         for method, state in zip(wanted, merged, strict=True)
     ]
+
+
+def _fed(graph: FrozenGraph) -> tuple[list[str], Columns]:
+    """Names for the graph's inputs, and the columns of records that fill them."""
+    names = [f"x{number}" for number in range(len(graph.inputs))]
+    kinds = ["bytes" if dtype.name == "string" else "number" for dtype, _ in graph.specs(graph.inputs)]
+    return names, Columns(
+        features=tuple(Slot(name, (name,), kind=kind) for name, kind in zip(names, kinds, strict=True))
+    )
 
 
 def _last(record: Sequence[Any]) -> Any:

@@ -23,8 +23,6 @@ from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
 from keraunos.compat.zoo.tfpark.zoo_optimizer import ClippingOptimizer, ZooOptimizer
 from keraunos.errors import JobError, ModelError
-from keraunos.job.columns import Columns
-from keraunos.launch.predict import predict_rdd
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +188,7 @@ class TFEstimator:
             spec = self._spec(dataset, _EVAL)
             measures = Measures.of(eval_methods, spec.predictions, labels, spec.loss, dataset)
             with self._session(graph, checkpoint_path) as session:
-                return Results.of(measures.over(_predicted(session, measures.tensors, dataset)))
+                return Results.of(measures.over(_measured(session, measures.tensors, dataset)))
 
     def predict(
         self, input_fn: Callable[..., Any], predict_keys: Any = None, checkpoint_path: str | None = None
@@ -349,18 +347,15 @@ def _apart(tensors: Any) -> tuple[Any, Any]:
     return (tensors[0] if isinstance(tensors, tuple) and len(tensors) == 1 else tensors), None
 
 
-class _OneByOne(TFPredictor):
-    """Predicts for a record at a time, as a graph for single records needs it."""
-
-    def predict(self) -> Any:
-        """An RDD with what the model gives for each record."""
-        columns = Columns(features=self._slots)
-        return predict_rdd(self._dataset.records_for(columns), self._source(), columns, 1)
-
-
 def _predicted(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    predictor = TFPredictor if dataset.has_batch else _OneByOne
-    return predictor(session, outputs).predict()
+    """What tensors are for each record; for a record at a time where the graph is made for single ones."""
+    predictor = TFPredictor(session, outputs)
+    return predictor.predict() if dataset.has_batch else predictor.predict_rows(1)
+
+
+def _measured(session: Any, outputs: Any, dataset: TFDataset) -> Any:
+    """The same as an RDD, of images too."""
+    return TFPredictor(session, outputs).predict_rows(None if dataset.has_batch else 1)
 
 
 def _asked(predictions: Any, keys: Any) -> tuple[list[str] | None, list[Any]]:

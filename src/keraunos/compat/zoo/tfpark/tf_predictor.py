@@ -14,6 +14,7 @@ from keraunos.compat.zoo.tfpark.trained_keras import feature_slots, source_of
 from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
+from keraunos.launch.predict import predict_rdd
 
 
 class TFPredictor:
@@ -60,11 +61,16 @@ class TFPredictor:
         """An RDD with what the model gives for each record, in the records' order.
 
         Its elements are arrays, or lists of arrays where there are several outputs. Of an `ImageSet` it is the images,
-        whose `get_predict` has them. Nothing is computed before it is
-        used, and then with the values that the model has now.
+        whose `get_predict` has them. Nothing is computed before it is used, and then with the values that the model
+        has now.
         """
+        return self._dataset.predicted(Columns(features=self._slots), self._source())
+
+    def predict_rows(self, together: int | None = None) -> Any:
+        """The same RDD, of the records of images too; with so many rows at once, where it is given."""
         dataset, columns = self._dataset, Columns(features=self._slots)
-        return dataset.predicted(columns, self._source())
+        rows = together or dataset.rows_predicted_together
+        return predict_rdd(dataset.records_for(columns), self._source(), columns, rows)
 
     def _serve(self, dataset: TFDataset, slots: Sequence[Slot], source: Callable[[], ModelSource]) -> None:
         self._dataset = dataset

@@ -75,7 +75,26 @@ class OptimMethod:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
 
 
-class SGD(OptimMethod):
+class ScheduledMethod(OptimMethod):
+    """A method whose schedule may be a `Plateau`."""
+
+    learningrate: float
+    leaningrate_schedule: schedules.Schedule
+
+    @property
+    def servers(self) -> str | None:
+        """On the driver, where a `Plateau` changes the rate."""
+        return "driver" if isinstance(self.leaningrate_schedule, schedules.Plateau) else None
+
+    def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
+        """The rule that does this; with a `Plateau`, one whose rate `RateFollower` changes."""
+        spec = super().rule(clip_constant=clip_constant, clip_norm=clip_norm)
+        if self.servers is None:
+            return spec
+        return RuleSpec(spec.name, {**spec.options, "follows": uuid.uuid4().hex})
+
+
+class SGD(ScheduledMethod):
     """Gradient descent, with momentum, weight decay and a schedule.
 
     `dampening` is the momentum by default, as in Torch; Nesterov's momentum needs it to be 0. `learningrates` and
@@ -115,18 +134,6 @@ class SGD(OptimMethod):
             )
         if self.weightdecay and self.weightdecays is not None:
             raise JobError("`weightdecay` and `weightdecays` must not both be given. Received: both.")
-
-    @property
-    def servers(self) -> str | None:
-        """On the driver, where a `Plateau` changes the rate."""
-        return "driver" if isinstance(self.leaningrate_schedule, schedules.Plateau) else None
-
-    def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
-        """The rule that does this; with a `Plateau`, one whose rate `RateFollower` changes."""
-        spec = super().rule(clip_constant=clip_constant, clip_norm=clip_norm)
-        if self.servers is None:
-            return spec
-        return RuleSpec(spec.name, {**spec.options, "follows": uuid.uuid4().hex})
 
 
 class LarsSGD(OptimMethod):
@@ -378,10 +385,11 @@ def combined_rule(
 class RateFollower:
     """Moves the rate of a method with a `Plateau` after each epoch, while the workers wait.
 
-    Only of a rule that `SGD.rule` gave, in the process that holds the parameters, which is why they live on the driver.
+    Only of a rule that `ScheduledMethod.rule` gave, in the process that holds the parameters, which is why they live on
+    the driver.
     """
 
-    def __init__(self, method: SGD, rule: RuleSpec) -> None:
+    def __init__(self, method: ScheduledMethod, rule: RuleSpec) -> None:
         assert isinstance(method.leaningrate_schedule, schedules.Plateau)
         self.rate = method.learningrate
         self.monitor = method.leaningrate_schedule.monitor
@@ -392,7 +400,7 @@ class RateFollower:
     @classmethod
     def of(cls, methods: OptimMethod | Mapping[str, OptimMethod], rule: RuleSpec) -> RateFollower | None:
         """The follower of a method that has one."""
-        return cls(methods, rule) if isinstance(methods, SGD) and "follows" in rule.options else None
+        return cls(methods, rule) if isinstance(methods, ScheduledMethod) and "follows" in rule.options else None
 
     def end_epoch(self, *, loss: float | None = None, score: float | None = None) -> float:
         """Look at what the epoch gave; the rate of the next one, which is set."""

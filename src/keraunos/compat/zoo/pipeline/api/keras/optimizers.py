@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from keraunos.compat.zoo import adam_rules as _adam_rules
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number
-from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
-from keraunos.compat.zoo.bigdl.optim.schedules import Default, Plateau, Schedule
+from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, ScheduledMethod
+from keraunos.compat.zoo.bigdl.optim.schedules import Default, Schedule
 from keraunos.errors import JobError, one_of
 
 __all__ = ["Adam", "AdamWeightDecay", "Default", "OptimMethod", "PolyEpochDecay"]
@@ -30,7 +30,7 @@ class _Unsaved(OptimMethod):
         )
 
 
-class Adam(_Unsaved):
+class Adam(_Unsaved, ScheduledMethod):
     """Adam (arXiv 1412.6980) with a schedule of the learning rate and a weight decay."""
 
     name = "zoo_adam"
@@ -47,10 +47,10 @@ class Adam(_Unsaved):
         bigdl_type: str = "float",
     ) -> None:
         float_type(bigdl_type)
-        if schedule is not None and (not isinstance(schedule, Schedule) or isinstance(schedule, Plateau)):
+        if schedule is not None and not isinstance(schedule, Schedule):
             raise JobError(
-                "`schedule` of Adam must be one of bigdl.optim.optimizer's that follow the steps: Default, Poly, "
-                f"Exponential, Step, MultiStep, Warmup, SequentialSchedule. Received: {schedule!r}. Or use SGD."
+                "`schedule` of Adam must be one of bigdl.optim.optimizer's: Default, Poly, Exponential, Step, "
+                f"MultiStep, Plateau, Warmup, SequentialSchedule. Received: {schedule!r}."
             )
         self.learningrate = number("lr", lr, least=0)
         self.learningrate_decay = number("decay", decay, least=0)
