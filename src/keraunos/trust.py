@@ -23,7 +23,7 @@ MAIN = "__main__"
 # TensorFlow has every operation here by its name: a graph that reads or writes files names it so.
 RAW_OPERATIONS = "tensorflow.raw_ops"
 # Layers that hold a graph in their configuration.
-GRAPH_LAYERS = "keraunos.compat.zoo.tfpark.tfnet"
+GRAPH_LAYERS = frozenset({"keraunos.compat.zoo.pipeline.api.net.graph_net", "keraunos.compat.zoo.tfpark.tfnet"})
 
 # The modules of this package whose classes are in models and rules that it saves. Each is named: most of the package's
 # modules have no business in a file.
@@ -35,9 +35,19 @@ OWN_MODULES = frozenset(
         "keraunos.compat.paddle.updates.optimizer",
         "keraunos.compat.sparkflow.rules",
         "keraunos.compat.tensorspark.rules",
-        "keraunos.compat.zoo.pipeline.api.keras.channels_first",
+        "keraunos.compat.zoo.bigdl.nn.criterion_losses",
+        "keraunos.compat.zoo.own_layers.activations",
+        "keraunos.compat.zoo.own_layers.attention",
+        "keraunos.compat.zoo.own_layers.channels_first",
+        "keraunos.compat.zoo.own_layers.computed",
+        "keraunos.compat.zoo.own_layers.drawn",
+        "keraunos.compat.zoo.own_layers.given",
+        "keraunos.compat.zoo.own_layers.tables",
+        "keraunos.compat.zoo.own_layers.weighted",
+        "keraunos.compat.zoo.pipeline.api.keras.layers.normalization",
+        "keraunos.compat.zoo.pipeline.nnframes.losses",
         "keraunos.compat.zoo.rules",
-        GRAPH_LAYERS,
+        *GRAPH_LAYERS,
         "keraunos.compat.zoo.vector_rules",
     }
 )

@@ -34,6 +34,14 @@ def run(*arguments, cwd, **environment):
     )
 
 
+def is_there(module):
+    """Whether there is a module, which is not imported for that: some of ours change how a process computes."""
+    if not module.startswith("keraunos."):
+        return find_spec(module) is not None
+    place = Path(aliases.__file__).parents[3] / module.replace(".", "/")
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
 # The table of systems
 
 
@@ -43,7 +51,7 @@ def test_everything_in_the_table_exists(name):
     targets = [*system.aliases.values(), *system.fallbacks.values(), *system.shadows.values()]
     targets += [target.partition(":")[0] for target in system.names.values()]
     assert system.name == name
-    assert all(find_spec(target) is not None for target in targets)
+    assert all(is_there(target) for target in targets)
 
 
 def test_an_unknown_system_lists_the_known_ones():
@@ -100,14 +108,12 @@ def test_a_part_that_is_missing_is_answered_with_what_programs_imported(installe
 
 
 def test_every_module_that_is_offered_is_there():
-    packages = {
-        old: ours for system in SYSTEMS.values() for old, ours in {**system.aliases, **system.fallbacks}.items()
-    }
-    source = Path(aliases.__file__).parents[3]
+    packages = {}
+    for system in SYSTEMS.values():
+        packages |= {**system.aliases, **system.fallbacks}
     for name in all_modules():
         root, _, rest = name.partition(".")
-        place = source / f"{packages[root]}.{rest}".replace(".", "/")
-        assert place.with_suffix(".py").exists() or (place / "__init__.py").exists(), name
+        assert is_there(f"{packages[root]}.{rest}"), name
 
 
 @pytest.mark.parametrize("own", ["sample.py", "sample/__init__.py"])

@@ -101,7 +101,7 @@ def needed_modules(code: Iterable[CustomCode], custom_objects: Mapping[str, Any]
             _check_trusted(each)
         # What is registered is trusted where it is, and not where the archive says.
         modules.add(each.module if registered is None else registered.__module__)
-    operations = trusted_operations() if GRAPH_LAYERS in modules else ()
+    operations = trusted_operations() if GRAPH_LAYERS & modules else ()
     return (*sorted(module for module in modules if module not in (None, MAIN)), *operations)
 
 

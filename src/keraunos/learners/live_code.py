@@ -48,7 +48,7 @@ class LiveCode:
     def modules(self) -> tuple[str, ...]:
         """The modules of the live classes, which another process may import to find them again."""
         # A graph in a layer is the user's own, whatever its operations do.
-        operations = (RAW_OPERATIONS,) if GRAPH_LAYERS in self._modules else ()
+        operations = (RAW_OPERATIONS,) if GRAPH_LAYERS & self._modules else ()
         return (*sorted(each for each in self._modules if each not in {MAIN, "builtins"}), *operations)
 
     def needed_by(self, archive: bytes, custom_objects: Mapping[str, Any]) -> dict[str, Any]:

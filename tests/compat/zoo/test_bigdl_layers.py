@@ -281,6 +281,7 @@ else:
             (lambda: nn.Tanh().saveModel("/nowhere"), ModelError, "Call forward, or train it"),
             (lambda: nn.Model.loadModel(__file__), DataError, "BigDL's own are JVM objects"),
             (lambda: Optimizer(nn.Tanh(), [], CrossEntropyCriterion(), MaxEpoch(1), 1), JobError, "RDD of Samples"),
+            (lambda: Optimizer(None, None, None, None, 1), JobError, "`model` must be a module of bigdl.nn.layer"),
             (lambda: Optimizer(nn.Linear(2, 2), (X, X), "mse", MaxEpoch(1), 1), JobError, "`criterion` must be one of"),
         ],
     )  # fmt: skip

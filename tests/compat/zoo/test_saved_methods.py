@@ -61,7 +61,6 @@ def test_a_method_is_saved_under_any_hadoop_path(mounted, tmp_path):
         (lambda: bigdl.SequentialSchedule(3).add(bigdl.Plateau("Loss"), 2), "to the method by itself"),
         (lambda: bigdl.SGD().rule(clip_constant=(1.0, -1.0)), "from less to more"),
         (lambda: bigdl.combined_rule("adam"), "`optim_method` must be one of"),
-        (lambda: bigdl.Optimizer(None, None, None, None, 1), "`model` must be a module of bigdl.nn.layer"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused_by_name(make, message):

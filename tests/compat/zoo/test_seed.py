@@ -75,7 +75,7 @@ def main(max_epoch):
     print("accuracy", result["acc Top1Accuracy"])
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 8)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
 """
 
 

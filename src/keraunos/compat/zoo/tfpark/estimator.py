@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keraunos.compat.tensorflow1._savers import Saver, save_in
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxIteration, SeveralIteration
 from keraunos.compat.zoo.tfpark.estimator_measures import Measures, Results
@@ -132,6 +131,8 @@ class TFEstimator:
         Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` trains in this process.
         """
         import tensorflow as tf
+
+        from keraunos.compat.tensorflow1._savers import save_in
 
         with tf.Graph().as_default() as graph:
             counter = self.estimator._create_and_assert_global_step(graph)
@@ -286,6 +287,8 @@ class TFEstimator:
     def _session(self, graph: Any, path: str | None = None, session_config: Any = None) -> Iterator[Any]:
         """A session with the values of a checkpoint, or with new ones where there is none."""
         import tensorflow as tf
+
+        from keraunos.compat.tensorflow1._savers import Saver
 
         v1 = tf.compat.v1
         found = path or self.estimator.latest_checkpoint()

@@ -6,13 +6,13 @@ the placeholders that it gives out as `tensors`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from pyspark import SparkContext
 
 from keraunos.compat.zoo.common.nncontext import init_nncontext
+from keraunos.compat.zoo.tfpark.dataset_arguments import check_batches, memory_budget_of, refused
 from keraunos.compat.zoo.tfpark.descriptions import described, listed, named_pair
 from keraunos.compat.zoo.tfpark.frame_columns import column_metas
 from keraunos.compat.zoo.tfpark.image_rows import ImageRows, feature_rows, image_rows
@@ -58,14 +58,14 @@ class TFDataset:
         sequential_order: bool = False,
         shuffle: bool = True,
     ) -> None:
-        self.has_batch = _check_batches(batch_size, batch_per_thread)
+        self.has_batch = check_batches(batch_size, batch_per_thread)
         self.total_core_num = total_slots(_context())
         self.batch_size = batch_size if self.has_batch else self.total_core_num
         self.batch_per_thread = batch_per_thread if self.has_batch else 1
         self.hard_code_batch_size = bool(hard_code_batch_size)
         self.sequential_order = bool(sequential_order)
         self.shuffle = bool(shuffle)
-        self.memory_budget = _memory_budget(memory_type)
+        self.memory_budget = memory_budget_of(memory_type)
         self.row_source = rows
         self.validation_source = validation
         self.tensor_structure = with_unique_names(structure)
@@ -323,7 +323,7 @@ class TFDataset:
     @classmethod
     def from_text_set(cls, *_: Any, **__: Any) -> NoReturn:
         """Refused: there is no TextSet here."""
-        raise _refused("from_text_set", "a TextSet", "Tokenize and index the texts in an RDD or with spark.ml")
+        raise refused("from_text_set", "a TextSet", "Tokenize and index the texts in an RDD or with spark.ml")
 
     @classmethod
     def from_feature_set(
@@ -477,37 +477,3 @@ class TFDataset:
 
 def _context() -> Any:
     return SparkContext._active_spark_context or init_nncontext()
-
-
-def _check_batches(batch_size: Any, batch_per_thread: Any) -> bool:
-    """Whether one of the two was given; they are for training and for predictions, so both together are refused."""
-    for name, value in (("batch_size", batch_size), ("batch_per_thread", batch_per_thread)):
-        if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != -1):
-            raise JobError(f"`{name}` must be a whole number of at least 1, or -1 for none. Received: {value!r}.")
-    if batch_size > 0 and batch_per_thread > 0:
-        raise JobError(
-            "`batch_size` and `batch_per_thread` must not be given together: the first is the rows of a training step "
-            "over all workers, the second those that a task predicts for at once. Received: "
-            f"batch_size={batch_size!r}, batch_per_thread={batch_per_thread!r}."
-        )
-    return bool(batch_size > 0 or batch_per_thread > 0)
-
-
-def _memory_budget(memory_type: Any) -> int | None:
-    """How many bytes of a worker's rows may be in memory; `None` for what the launcher thinks fit."""
-    if memory_type == "DRAM":
-        return None
-    if isinstance(memory_type, str) and re.fullmatch(r"DISK_\d+|DISK_AND_DRAM(\(\d+\))?", memory_type):
-        return 1
-    raise JobError(
-        "`memory_type` must be 'DRAM' (rows in memory while they fit, in mapped files beyond) or 'DISK_n' or "
-        f"'DISK_AND_DRAM' (in mapped files from the start). Received: {memory_type!r}. For persistent memory, mount it "
-        "and let spark.local.dir point there, with 'DISK_1'."
-    )
-
-
-def _refused(name: str, what: str, instead: str) -> JobError:
-    return JobError(
-        f"TFDataset.{name} must be replaced: there is no such thing here as {what}. {instead}, and use "
-        "TFDataset.from_dataframe or TFDataset.from_rdd."
-    )

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keraunos.compat.tensorflow1._savers import Saver, latest_checkpoint, save_in
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.zoo_optimizer import GRADIENT, ZooOptimizer, note_gradients
@@ -78,6 +77,8 @@ class GANEstimator:
         `input_fn` gives a dataset of (the generator's inputs, real data).
         """
         import tensorflow as tf
+
+        from keraunos.compat.tensorflow1._savers import Saver, latest_checkpoint, save_in
 
         v1 = tf.compat.v1
         with tf.Graph().as_default() as graph:
