@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError
+from keraunos.own_python import choose_own_python
 
 __all__ = [
     "ZooContext",
@@ -73,6 +74,8 @@ def init_nncontext(
     elif conf is not None:
         raise JobError(f"`conf` must be a SparkConf or an application's name. Received: {conf!r}.")
     context = builder.getOrCreate().sparkContext
+    # What programs make of Samples and arrays here is made of them in workers, too.
+    choose_own_python(context)
     context.setLogLevel(spark_log_level.upper())
     if redirect_spark_log:
         _bigdl.redire_spark_logs()
@@ -82,7 +85,9 @@ def init_nncontext(
 def getOrCreateSparkContext(conf: SparkConf | None = None, appName: str | None = None) -> SparkContext:
     """The running Spark context, or a new one."""
     conf = init_spark_conf() if conf is None else conf
-    return SparkContext.getOrCreate(conf if appName is None else conf.setAppName(appName))
+    context = SparkContext.getOrCreate(conf if appName is None else conf.setAppName(appName))
+    choose_own_python(context)
+    return context
 
 
 def get_optimizer_version(bigdl_type: str = "float") -> str:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from keraunos.compat.zoo.bigdl.optim.methods import DOUBLEMAX
 from keraunos.errors import DataError, JobError
+from keraunos.own_python import choose_own_python
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkConf, SparkContext, SparkFiles
@@ -296,7 +297,9 @@ def get_spark_context(conf: Any = None) -> Any:
     """The running SparkContext, or a new one."""
     from pyspark import SparkContext
 
-    return SparkContext.getOrCreate(conf=create_spark_conf() if conf is None else conf)
+    context = SparkContext.getOrCreate(conf=create_spark_conf() if conf is None else conf)
+    choose_own_python(context)
+    return context
 
 
 def get_spark_sql_context(sc: Any) -> Any:
@@ -307,8 +310,12 @@ def get_spark_sql_context(sc: Any) -> Any:
 
 
 def init_engine(bigdl_type: str = "float") -> None:
-    """Nothing: there is no engine beside Spark that would have to be started."""
+    """There is no engine to start; workers of a Spark on this machine run the program's own Python from here on."""
+    from pyspark import SparkContext
+
     del bigdl_type
+    if SparkContext._active_spark_context is not None:
+        choose_own_python(SparkContext._active_spark_context)
 
 
 def get_node_and_core_number(bigdl_type: str = "float") -> tuple[int, int]:
