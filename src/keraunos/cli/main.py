@@ -276,7 +276,7 @@ def _add_keras(command: argparse.ArgumentParser) -> None:
         default="",
         choices=[*OLD_KERAS, TODAYS_KERAS],
         metavar="N",
-        help="with --as elephas, the Keras that it was written for: 0, 1, 2 or 3 (default: what its source tells)",
+        help="with --as elephas or zoo, the Keras that it was written for: 0 to 3 (default: what its source tells)",
     )
 
 

@@ -32,6 +32,7 @@ TOLD = {
     "methods of others": ("import keras\nfrom omegaconf import OmegaConf\nOmegaConf.to_yaml(c)", "3"),
     "predict_proba of others": ("import keras\nclassifier.predict_proba(x)", "3"),
     "Python 2": ("print 'x'\n" + LAYERS + "model.fit(x, y, nb_epoch=3)", "1"),
+    "an ordering of images": ("from keras import backend as K\nK.set_image_dim_ordering('th')", "1"),
     "to_yaml": ("import keras\nmodel.to_yaml()", "2"),
 }  # fmt: skip
 
@@ -60,3 +61,16 @@ def test_modules_beside_the_program_tell_too(tmp_path):
     script = tmp_path / "program.py"
     script.write_text("import keras, networks\n")
     assert day_of(sources_of(script, script.read_bytes()))[0] == "1"
+
+
+NB_EPOCH = "model.fit(x, nb_epoch=2)"
+BESIDE_TENSORFLOW_1 = {
+    "TensorFlow's own Keras": ("from tensorflow.keras.layers import Dense\nDense(units=3)\n", "3"),
+    "Keras by itself": ("from keras import backend as K\nK.set_image_dim_ordering('th')\n", "1"),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE_TENSORFLOW_1)
+def test_beside_tensorflow_1_only_keras_by_itself_has_a_day(what):
+    source, day = BESIDE_TENSORFLOW_1[what]
+    assert day_of([("program.py", (source + NB_EPOCH).encode())], "zoo", tensorflows=False)[0] == day

@@ -141,7 +141,9 @@ def test_the_label_of_a_system_tells_its_keras():
     assert system_named("elephas:1") == system
     assert system.shadows == {"keras": "keraunos.compat.keras1"}
     assert system_named("elephas:3").shadows == {}
-    with pytest.raises(JobError, match="with --as elephas. Received: --keras 1 with --as zoo"):
-        with_keras(SYSTEMS["zoo"], "1")
+    zoo = system_named("zoo:2")
+    assert zoo.shadows == {"tensorflow": "keraunos.compat.tensorflow1", "keras": "keraunos.compat.keras2"}
+    with pytest.raises(JobError, match="--as elephas or --as zoo. Received: --keras 1 with --as sparkflow"):
+        with_keras(SYSTEMS["sparkflow"], "1")
     with pytest.raises(JobError, match="`--keras` must be one of '0', '1', '2', '3'. Received: '4'"):
         with_keras(SYSTEMS["elephas"], "4")

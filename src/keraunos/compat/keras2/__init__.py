@@ -1,6 +1,7 @@
 """Keras 2 on today's Keras, module by module. Runs on the driver and on workers.
 
-`keraunos run --as elephas` shows it to programs of that day as `keras`. Importing it is enough to use it, too.
+`keraunos run --as elephas` and `--as zoo` show it to programs of that day as `keras`. Importing it is enough to use
+it, too.
 """
 
 from keraunos.compat.old_keras.packages import furnish

@@ -141,6 +141,8 @@ _KERAS_2_ARGUMENTS = [
     "data_format",
     "use_bias",
 ]
+# Functions of `keras.backend`, which Keras 2 took from programs of Keras 1.
+_ORDERINGS = ("image_dim_ordering", "set_image_dim_ordering")
 _METHODS = ("to_yaml", "fit_generator", "evaluate_generator", "predict_generator")
 # Calls whose arguments tell; others, of XGBoost or of one's own, may have arguments of the same name.
 _CALLS = {*LAYERS, *REFUSED_LAYERS, *_METHODS, "Conv1D", "Conv2D", "Conv3D", "compile", "evaluate", "fit", "train"} | {
@@ -177,8 +179,17 @@ _SIZED = ("Dense", "TimeDistributedDense", "LSTM", "GRU", "SimpleRNN", "MaxoutDe
 _KERNELS = {"Convolution1D": 1, "Conv1D": 1, "Convolution2D": 2, "Conv2D": 2, "Convolution3D": 3, "Conv3D": 3}
 
 
-def day_of(sources: Iterable[tuple[str, bytes]]) -> tuple[str, list[Evidence]]:
-    """The day of a program of these files, and what told it; "3" where nothing does."""
+def day_of(
+    sources: Iterable[tuple[str, bytes]], system: str = "elephas", *, tensorflows: bool = True
+) -> tuple[str, list[Evidence]]:
+    """The day of a program of these files, and what told it; "3" where nothing does.
+
+    Args:
+        sources: its files, by name.
+        system: what `keraunos run --as` is to say before `--keras`.
+        tensorflows: whether TensorFlow's own Keras is of the same day. Where it is not, a program that has no other
+            tells nothing.
+    """
     found: list[Evidence] = []
     unclear: list[Evidence] = []
     uses_keras = False
@@ -188,7 +199,7 @@ def day_of(sources: Iterable[tuple[str, bytes]]) -> tuple[str, list[Evidence]]:
             continue  # running it says what is wrong with it
         reader = _Reader(name)
         reader.visit(tree)
-        uses_keras = uses_keras or reader.uses_keras
+        uses_keras = uses_keras or (reader.uses_keras if tensorflows else reader.by_itself)
         found += reader.found
         unclear += reader.unclear
     if not uses_keras:
@@ -200,7 +211,7 @@ def day_of(sources: Iterable[tuple[str, bytes]]) -> tuple[str, list[Evidence]]:
         for each in unclear:
             raise JobError(
                 f"{each.where}: {each.what}, and nothing in the program tells for which Keras it was written. Say it: "
-                "keraunos run --as elephas --keras 1, 2 or 3."
+                f"keraunos run --as {system} --keras 1, 2 or 3."
             )
         return "3", found
     style = frozenset.intersection(taken, *(each.style for each in found)) or taken
@@ -240,7 +251,7 @@ class _Reader(ast.NodeVisitor):
         self.unclear: list[Evidence] = []
         self.uses_keras = False
         # TensorFlow's Keras has had most arguments in today's places from its beginning.
-        self._by_itself = False
+        self.by_itself = False
         # Names that the file took from Keras; whoever else has a class of that name means another.
         self._from_keras: set[str] = set()
         self._from_elsewhere: set[str] = set()
@@ -272,6 +283,8 @@ class _Reader(ast.NodeVisitor):
             if keyword.arg:
                 self._argument(node, name, keyword.arg)
         self._places(node, name)
+        if name in _ORDERINGS and isinstance(node.func, ast.Attribute):
+            self._note(node, f".{name}()", _OLD, _FIRST)
         if isinstance(node.func, ast.Attribute) and name in _METHODS and not self._is_module(node.func.value):
             self._note(node, f".{name}()", _OLD, _OLD)
         self.generic_visit(node)
@@ -284,7 +297,7 @@ class _Reader(ast.NodeVisitor):
         if below is None:
             return
         self.uses_keras = True
-        self._by_itself = self._by_itself or not name.startswith("tensorflow")
+        self.by_itself = self.by_itself or not name.startswith("tensorflow")
         parts = below.split(".")
         for end in range(1, len(parts) + 1):
             module = ".".join(parts[:end])
@@ -363,7 +376,7 @@ class _Reader(ast.NodeVisitor):
         return isinstance(function, ast.Attribute) and not self._is_module(function.value)
 
     def _doubt(self, node: ast.AST, what: str, *, in_tensorflow: bool = False) -> None:
-        if not self._by_itself and not in_tensorflow:
+        if not self.by_itself and not in_tensorflow:
             return
         self.unclear.append(Evidence(f"{self._file}:{getattr(node, 'lineno', 0)}", what, _EVER, _EVER))
 

@@ -45,7 +45,7 @@ def install(system: System) -> None:
         sys.meta_path.insert(0, AliasFinder(system))
     if system.shadows:
         shadows.install(system.shadows)
-    if system.dated:
+    if system.keras_of:
         era.enter(system.keras)
         keras1.install()
     if system.name:

@@ -63,11 +63,12 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
 
 def of_its_day(system: System, script: str, keras: str = "") -> System:
     """The system with the Keras that the program was written for: as it is said, or as its source tells."""
-    if keras or not system.dated or system.keras or not Path(script).is_file():
+    if keras or not system.keras_of or system.keras or not Path(script).is_file():
         return with_keras(system, keras)
     from keraunos.compat.old_keras import evidence
 
-    day, found = evidence.day_of(evidence.sources_of(script, source_of(script)))
+    sources = evidence.sources_of(script, source_of(script))
+    day, found = evidence.day_of(sources, system.name, tensorflows="tensorflow" not in system.shadows)
     if day == TODAYS_KERAS:
         return system
     told = "; ".join(dict.fromkeys(f"{each.what} ({each.where})" for each in found[:4]))

@@ -19,6 +19,10 @@ OLD_KERAS: Mapping[str, Mapping[str, str]] = {
     "1": {"keras": "keraunos.compat.keras1"},
     "2": {"keras": "keraunos.compat.keras2", "tensorflow": "keraunos.compat.tensorflow2"},
 }
+# The same beside TensorFlow 1.x, whose own `tf.keras` is another matter.
+OLD_KERAS_ALONE: Mapping[str, Mapping[str, str]] = {
+    day: {"keras": shadows["keras"]} for day, shadows in OLD_KERAS.items()
+}
 TODAYS_KERAS = "3"
 
 
@@ -32,7 +36,8 @@ class System:
         fallbacks: the same for names that anybody may use; a program's own module of that name comes first.
         shadows: packages that other code needs as they are, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
-        dated: whether its programs may be older than Spark 2 and Keras 3, and use what those dropped.
+        dated: whether its programs may be older than Spark 2, and use what that dropped.
+        keras_of: what stands for which package in its programs for an older Keras, by the Keras.
         on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
         slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
         keras: which Keras the program means by `keras`: a key of `OLD_KERAS`, or nothing for the one that is installed.
@@ -44,6 +49,7 @@ class System:
     shadows: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     dated: bool = False
+    keras_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     on_driver: str | None = None
     slots: str | None = None
     keras: str = ""
@@ -67,6 +73,7 @@ SYSTEMS = {
             # Elephas's own example of a search, of 2016, uses it without importing it.
             names={"pickle": "pickle"},
             dated=True,
+            keras_of=OLD_KERAS,
         ),
         System(
             "paddle",
@@ -94,6 +101,7 @@ SYSTEMS = {
             aliases={"bigdl": "keraunos.compat.zoo.bigdl", "zoo": "keraunos.compat.zoo"},
             fallbacks={"tensorflow_estimator": "keraunos.compat.tensorflow1.tensorflow_estimator"},
             shadows=TENSORFLOW_1,
+            keras_of=OLD_KERAS_ALONE,
         ),
     )
 }
@@ -118,7 +126,8 @@ def with_keras(system: System, keras: str) -> System:
         return system
     if keras != TODAYS_KERAS and keras not in OLD_KERAS:
         raise JobError(one_of("--keras", keras, (*OLD_KERAS, TODAYS_KERAS)))
-    if not system.dated:
+    if not system.keras_of:
         given = f"--as {system.name}" if system.name else "no --as"
-        raise JobError(f"`--keras` must be given with --as elephas. Received: --keras {keras} with {given}.")
-    return replace(system, keras=keras, shadows={**system.shadows, **OLD_KERAS.get(keras, {})})
+        taken = " or ".join(f"--as {each.name}" for each in SYSTEMS.values() if each.keras_of)
+        raise JobError(f"`--keras` must be given with {taken}. Received: --keras {keras} with {given}.")
+    return replace(system, keras=keras, shadows={**system.shadows, **system.keras_of.get(keras, {})})

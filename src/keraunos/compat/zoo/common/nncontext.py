@@ -34,6 +34,13 @@ __all__ = [
 # It had these from BigDL, and gave them to programs that took everything from it.
 __all__ += _bigdl.__all__
 
+# What spark-analytics-zoo.conf had, but for a setting that Spark dropped in 1.6.
+_SETTINGS = {
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.serializer": "org.apache.spark.serializer.JavaSerializer",
+    "spark.shuffle.reduceLocality.enabled": "false",
+    "spark.speculation": "false",
+}
 _LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 
 
@@ -106,8 +113,11 @@ def set_optimizer_version(optimizerVersion: str, bigdl_type: str = "float") -> N
 
 
 def init_spark_conf(conf: dict[str, str] | None = None) -> SparkConf:
-    """A Spark configuration with the given keys; nothing else has to be set for training."""
-    return SparkConf().setAll(list((conf or {}).items()))
+    """A Spark configuration with the given keys, over those that Analytics Zoo set.
+
+    Nothing has to be set for training; programs read these.
+    """
+    return SparkConf().setAll(list({**_SETTINGS, **(conf or {})}.items()))
 
 
 def init_spark_on_local(
