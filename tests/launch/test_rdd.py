@@ -1,6 +1,7 @@
 """Training on RDDs of Python records, on a real local Spark."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import spark as launch
+from keraunos.launch.spark import SparkJobs
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
 from tests.conformance import learner_models as models
@@ -73,6 +75,23 @@ def test_an_error_in_the_users_own_function_is_told(spark):
 
     with pytest.raises(WorkerError, match=r"(?s)Worker \d on \S+ failed: KeyError.*no such file"):
         launch.fit(job(), records(spark).map(fails), verbose=0)
+
+
+def test_rows_that_cannot_be_computed_are_not_said_to_be_none(spark, monkeypatch):
+    """To the workers they end like rows that are over, and Spark tells of the error later."""
+    run = SparkJobs._run
+
+    def told_late(self, action):
+        def late():
+            action()
+            threading.Event().wait(1.0)
+            raise ValueError("a bad record")
+
+        run(self, late)
+
+    monkeypatch.setattr(SparkJobs, "_run", told_late)
+    with pytest.raises(WorkerError, match="a bad record"):
+        launch.fit(job(workers=2), records(spark).filter(lambda record: False), verbose=0)
 
 
 def test_rdd_workers_have_the_environment_of_the_job(spark):

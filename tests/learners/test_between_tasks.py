@@ -1,6 +1,9 @@
 """What lives long is not looked at after each task, and what has become garbage is collected after all."""
 
 import gc
+import os
+import subprocess
+import sys
 import uuid
 import weakref
 
@@ -38,6 +41,13 @@ def dropped(frozen):
     del kept
     after_a_task(frozen)
     return seen
+
+
+def test_the_collection_when_a_worker_ends_is_let_be():
+    program = "from keraunos.learners.between_tasks import keep_cheap; keep_cheap()"
+    worker = os.environ | {"SPARK_REUSE_WORKER": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=worker, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_what_is_alive_is_frozen_and_garbage_is_collected_some_tasks_later():

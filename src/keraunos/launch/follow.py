@@ -10,6 +10,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -214,8 +215,21 @@ class Follower:
             late = len(self._joined) < wanted or len(self._servers) < servers
             self._handle(self._next(deadline if late else None))
         if not self._ready:
+            self._await_end()
             raise readiness.no_rows(self._job)
         readiness.check_all(self._job, self._ready)
+
+    def _await_end(self) -> None:
+        """Wait until the tasks are over, and raise what made one fail.
+
+        To a worker, rows that Spark fails to compute end as rows do that are over; Spark tells of it a moment later.
+        """
+        deadline = self._clock() + _LEAVE_SECONDS
+        while not self._workers.ended() and self._clock() < deadline:
+            with suppress(queue.Empty):
+                self._handle(self._server.events.get(timeout=LOOK_SECONDS))
+            self._workers.check()
+        self._workers.check()
 
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""

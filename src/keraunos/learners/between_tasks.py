@@ -95,5 +95,7 @@ def _watch(phase: str, info: Mapping[str, Any]) -> None:
 
 def _is_after_a_task() -> bool:
     """Whether it is PySpark's daemon that collects: then there is nothing of a task left but what it has put away."""
-    caller = sys._getframe(2).f_code
-    return caller.co_name == "manager" and Path(caller.co_filename).parts[-2:] == ("pyspark", "daemon.py")
+    caller = sys._getframe(1).f_back
+    if caller is None:  # the interpreter itself collects, when it ends
+        return False
+    return caller.f_code.co_name == "manager" and Path(caller.f_code.co_filename).parts[-2:] == ("pyspark", "daemon.py")

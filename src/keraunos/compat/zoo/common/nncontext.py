@@ -45,9 +45,7 @@ _LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _bigdl.__all__:
-        return getattr(_bigdl, name)
-    raise AttributeError(f"module 'zoo.common.nncontext' has no attribute {name!r} here.")
+    return _bigdl.passed_on("zoo.common.nncontext", name)
 
 
 class ZooContext:

@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.compat.zoo.bigdl.transform.vision.preprocessing import Preprocessing, checked_step
+
+# Programs take `sys`, `os` and `np` from here by `import *`.
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.compat.zoo.bigdl.util.common import JTensor, Sample
 from keraunos.compat.zoo.feature.feature_set import FeatureSet
 from keraunos.errors import DataError, JobError
 
-# Programs take `sys`, `os` and `np` from here by `import *`.
 __all__ = [
     "ArrayToTensor",
     "BigDLAdapter",
@@ -39,6 +41,8 @@ __all__ = [
     "os",
     "sys",
 ]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
 
 _ELSEWHERE = {
     "Relation": "read pairs with spark.read.csv or spark.read.parquet",
@@ -245,4 +249,4 @@ def _told(value: Any) -> str:
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         raise JobError(f"zoo.feature.common.{name} is not here. Instead, {_ELSEWHERE[name]}.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _bigdl.passed_on("zoo.feature.common", name)

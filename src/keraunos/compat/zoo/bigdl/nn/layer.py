@@ -1,6 +1,6 @@
 """`bigdl.nn.layer`: every module that a program imports from there. Runs on the driver."""
 
-import sys  # a star import brought it, too
+import sys  # a star import brought it, too, and what else is of no use here
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -11,6 +11,20 @@ from keraunos.compat.zoo.bigdl.nn.element_modules import *
 from keraunos.compat.zoo.bigdl.nn.module import Layer, Node
 from keraunos.compat.zoo.bigdl.nn.shape_modules import *
 from keraunos.compat.zoo.bigdl.nn.weighted_modules import *
+from keraunos.compat.zoo.bigdl.optim.regularizers import L1L2Regularizer, L1Regularizer, L2Regularizer
+from keraunos.compat.zoo.bigdl.util.common import (
+    DOUBLEMAX,
+    INTMAX,
+    INTMIN,
+    JavaValue,
+    JTensor,
+    callBigDlFunc,
+    callJavaFunc,
+    get_spark_context,
+    long,
+    to_list,
+    unicode,
+)
 from keraunos.errors import JobError
 
 _ELSEWHERE = (

@@ -60,6 +60,7 @@ from keraunos.compat.zoo.bigdl.optim.validation import (
     ValidationMethod,
     validation_method,
 )
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 
 __all__ = [
     "AUC",
@@ -116,6 +117,8 @@ __all__ = [
     "trigger_named",
     "validation_method",
 ]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
 
 
 def __getattr__(name: str) -> Any:
@@ -127,4 +130,4 @@ def __getattr__(name: str) -> Any:
         from keraunos.compat.zoo.bigdl.optim import regularizers
 
         return getattr(regularizers, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _bigdl.passed_on("bigdl.optim.optimizer", name)

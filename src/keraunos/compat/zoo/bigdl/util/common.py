@@ -94,6 +94,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'bigdl.util.common' has no attribute {name!r} here.")
 
 
+def passed_on(module: str, name: str) -> Any:
+    """What a module that took everything from this one has under a name."""
+    if name in __all__:
+        return getattr(sys.modules[__name__], name)
+    raise AttributeError(f"module {module!r} has no attribute {name!r} here.")
+
+
 class JTensor:
     """An array, under the name that BigDL's programs give it; with `indices` a sparse one."""
 

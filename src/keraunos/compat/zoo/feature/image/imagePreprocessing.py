@@ -18,6 +18,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.image_feature import (
 )
 from keraunos.compat.zoo.bigdl.transform.vision.preprocessing import Preprocessing
 from keraunos.compat.zoo.bigdl.transform.vision.steps import FeatureTransformer, checked_image, sample_of
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import DataError, JobError, one_of
 
 __all__ = [
@@ -47,8 +48,16 @@ __all__ = [
     "ImageSaturation",
     "ImageSetToSample",
     "PerImageNormalize",
+    "Preprocessing",
     "RowToImageFeature",
 ]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return _bigdl.passed_on("zoo.feature.image.imagePreprocessing", name)
+
 
 _BYTE_TYPES = {0: 1, 16: 3, 24: 4}
 _FLOAT_TYPES = {5: 1, 21: 3, 29: 4}

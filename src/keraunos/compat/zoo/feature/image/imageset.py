@@ -14,10 +14,17 @@ from keraunos.compat.zoo.bigdl.transform.vision.collection import (
 )
 from keraunos.compat.zoo.bigdl.transform.vision.frames import ImageFrame, frame_of
 from keraunos.compat.zoo.bigdl.transform.vision.image_feature import FLOATS, PREDICT, ImageFeature
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.compat.zoo.feature.image.imagePreprocessing import ImageBytesToMat
 from keraunos.errors import JobError
 
 __all__ = ["DistributedImageSet", "ImageSet", "LocalImageSet"]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return _bigdl.passed_on("zoo.feature.image.imageset", name)
 
 
 class ImageSet:

@@ -40,6 +40,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.steps import (
     RandomTransformer,
     Resize,
 )
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 
 __all__ = [
     "AspectScale",
@@ -76,6 +77,8 @@ __all__ = [
     "Resize",
     "Saturation",
 ]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
 
 _ELSEWHERE = {
     "DetectionCrop",
@@ -92,4 +95,4 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         raise elsewhere(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _bigdl.passed_on("bigdl.transform.vision.image", name)

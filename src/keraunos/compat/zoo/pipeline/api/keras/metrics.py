@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.compat.zoo.bigdl.nn.criterion import MSECriterion
 from keraunos.compat.zoo.bigdl.optim.validation import AUC, MAE, Accuracy, Array, Loss, Top1Accuracy, Top5Accuracy
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 
 __all__ = [
     "AUC",
@@ -20,6 +23,12 @@ __all__ = [
     "Top1Accuracy",
     "Top5Accuracy",
 ]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return _bigdl.passed_on("zoo.pipeline.api.keras.metrics", name)
 
 
 class MSE(MAE):

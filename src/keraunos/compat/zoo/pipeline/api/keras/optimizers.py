@@ -11,9 +11,17 @@ from keraunos.compat.zoo import adam_rules as _adam_rules
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, ScheduledMethod
 from keraunos.compat.zoo.bigdl.optim.schedules import Default, Schedule
+from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError, one_of
 
 __all__ = ["Adam", "AdamWeightDecay", "Default", "OptimMethod", "PolyEpochDecay"]
+# It had these from BigDL, and gave them to programs that took everything from it.
+__all__ += _bigdl.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return _bigdl.passed_on("zoo.pipeline.api.keras.optimizers", name)
+
 
 _WARMUPS = ("constant", "cosine", "linear")
 
