@@ -224,12 +224,12 @@ class Follower:
 
         To a worker, rows that Spark fails to compute end as rows do that are over; Spark tells of it a moment later.
         """
-        deadline = self._clock() + _LEAVE_SECONDS
-        while not self._workers.ended() and self._clock() < deadline:
+        over, deadline = False, self._clock() + _LEAVE_SECONDS
+        while not over:
+            over = self._workers.ended() or self._clock() >= deadline
+            self._workers.check()
             with suppress(queue.Empty):
                 self._handle(self._server.events.get(timeout=LOOK_SECONDS))
-            self._workers.check()
-        self._workers.check()
 
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""
