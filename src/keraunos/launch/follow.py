@@ -10,7 +10,6 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -189,18 +188,23 @@ class Follower:
         if self._job.needs_all_workers:
             self._server.start(self._ready, saves)
 
-    def _see_off(self) -> None:
-        """Wait until everyone has left; what they had to give is here, so nobody is waited for too long."""
+    def _see_off(self, *, to_the_end: bool = False) -> None:
+        """Wait until everyone has left; what they had to give is here, so nobody is waited for too long.
+
+        `to_the_end`: until nothing runs any more, and raise what failed. To a worker, rows that Spark fails to compute
+        end like rows that are over; Spark tells of it a moment later.
+        """
         deadline = self._clock() + _LEAVE_SECONDS
         expected = set(self._joined) | self._servers
-        while not expected <= self._left and self._clock() < deadline:
+        while (to_the_end or not expected <= self._left) and self._clock() < deadline:
             ended = self._workers.ended()
             try:
                 self._handle(self._server.events.get(timeout=LOOK_SECONDS))
             except queue.Empty:
+                if to_the_end or not ended:
+                    self._workers.check()
                 if ended:
                     return
-                self._workers.check()
 
     def _gather(self) -> None:
         """Wait until all workers are ready where the plan needs them at once, or else the first; and the servers."""
@@ -215,21 +219,9 @@ class Follower:
             late = len(self._joined) < wanted or len(self._servers) < servers
             self._handle(self._next(deadline if late else None))
         if not self._ready:
-            self._await_end()
+            self._see_off(to_the_end=True)
             raise readiness.no_rows(self._job)
         readiness.check_all(self._job, self._ready)
-
-    def _await_end(self) -> None:
-        """Wait until the tasks are over, and raise what made one fail.
-
-        To a worker, rows that Spark fails to compute end as rows do that are over; Spark tells of it a moment later.
-        """
-        over, deadline = False, self._clock() + _LEAVE_SECONDS
-        while not over:
-            over = self._workers.ended() or self._clock() >= deadline
-            self._workers.check()
-            with suppress(queue.Empty):
-                self._handle(self._server.events.get(timeout=LOOK_SECONDS))
 
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""
