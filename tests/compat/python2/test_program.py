@@ -51,6 +51,8 @@ PRINTS = {
     "def f((a, b), c): return a + b + c\nprint f((1, 2), 3)": "6\n",
     "it = iter([1, 2])\nprint it.next(), it.next()": "1 2\n",
     "class C:\n    def next(self): return 5\n    def __iter__(self): return self\nprint next(C()), C().next()": "5 5\n",
+    "class E(Exception):\n    message = 'its own'\ndef f(e, *a):\n    try: raise e(*a)\n    except Exception, x:"
+    " print repr(x.message),\nf(KeyError, 'k'); f(KeyError); f(KeyError, 1, 2); f(E, 3)": "'k' '' '' 'its own' ",
     "class C:\n    def __nonzero__(self): return False\nprint bool(C())": "False\n",
     "class C:\n    def __div__(self, other): return 'divided'\nprint C() / 2": "divided\n",
     "class C:\n    def __init__(self, n): self.n = n\n    def __cmp__(self, o): return cmp(self.n, o.n)\n"

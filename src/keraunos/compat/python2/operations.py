@@ -56,6 +56,13 @@ def divide_item(owner: Any, key: Any, by: Any) -> None:
     owner[key] = divide_in_place(owner[key], by)
 
 
+def message(error: Any) -> Any:
+    """`error.message`, which every exception had: its argument, if it has one."""
+    if hasattr(error, "message") or not isinstance(error, BaseException):
+        return error.message
+    return error.args[0] if len(error.args) == 1 else ""
+
+
 def keys(owner: Any) -> Any:
     """`owner.keys()`, which was a list."""
     return _listed(owner.keys())

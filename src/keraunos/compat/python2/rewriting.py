@@ -112,6 +112,7 @@ class _Rewriter(ast.NodeTransformer):
         self._package = package
         self._divides = divides
         self._classes: list[str] = []
+        self._caught: list[str] = []
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -152,6 +153,14 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in _ATTRIBUTES:
             home, name = _ATTRIBUTES[node.value.id, node.attr]
             return _at(node, ast.Attribute(ast.Name(home, ast.Load()), name, node.ctx))
+        if node.attr == "message" and isinstance(node.value, ast.Name) and node.value.id in self._caught:
+            return _at(node, _call("message", node.value))
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self._caught.append(node.name or "")
+        self.generic_visit(node)
+        self._caught.pop()
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
