@@ -55,7 +55,7 @@ def names_of(package: str, part: str, day: Day) -> Names:
         # Every old module of layers has all of them: programs take what they name.
         return _layer_names(package, day)
     if root == "datasets" and rest:
-        return _dataset(rest)
+        return _dataset(rest, day)
     found = _MAKERS.get(part)
     return found(package, day) if found is not None else {}
 
@@ -253,9 +253,11 @@ def _engine(package: str, day: Day) -> Names:
     return found | ({"Model": _models(package, day)["Model"], "slice_X": tools.slice_X} if day.name != "0" else {})
 
 
-def _dataset(name: str) -> Names:
+def _dataset(name: str, day: Day) -> Names:
     if name in {"imdb", "reuters"}:
         return {"load_data": lambda *given, **named: tools.word_lists(name, given, named)}
+    if name in {"cifar10", "cifar100"} and not day.speaks_keras_2:
+        return {"load_data": lambda *given, **named: tools.pictures(name, day, given, named)}
     return {"load_data": getattr(keras.datasets, name).load_data}
 
 
@@ -275,14 +277,12 @@ def _text(package: str, day: Day) -> Names:
 
 
 def _image(package: str, day: Day) -> Names:
-    from keras.src.legacy.preprocessing import image
+    from keras.src.legacy.preprocessing import image as legacy
 
-    make = functools.partial(tools.image_generator, day)
-    today = image.ImageDataGenerator
-    made = OldName(f"{package}.preprocessing.image", "ImageDataGenerator", make, today, today)
-    tools_of_today = _some(keras.utils, "array_to_img", "img_to_array", "load_img")
-    found = tools_of_today | _some(image, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
-    return found | {"ImageDataGenerator": made}
+    from keraunos.compat.old_keras import images
+
+    found = images.tools(day) | _some(legacy, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
+    return found | {"ImageDataGenerator": images.generator_class(day, f"{package}.preprocessing.image")}
 
 
 def _some(module: Any, *names: str) -> Names:
