@@ -111,11 +111,3 @@ def pictures(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, 
         return found
     axes = (0, 3, 1, 2) if wanted == "channels_first" else (0, 2, 3, 1)
     return tuple((x.transpose(axes), y) for x, y in found)
-
-
-def tokenizer(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`Tokenizer`, whose `nb_words` is `num_words` today."""
-    from keras.src.legacy.preprocessing.text import Tokenizer
-
-    given = {("num_words" if name == "nb_words" else name): value for name, value in named.items()}
-    return Tokenizer(*arguments, **given)
