@@ -26,6 +26,8 @@ from keraunos.compat.old_keras.optimizer_table import OPTIMIZERS, REFUSED_OPTIMI
 from keraunos.compat.old_keras.value_tables import (
     ACTIVATIONS,
     CONSTRAINTS,
+    CONSTRAINTS_2,
+    LONG_NAMES,
     LOSSES,
     METRICS,
     REFUSED_REGULARIZERS,
@@ -55,7 +57,7 @@ def names_of(package: str, part: str, day: Day) -> Names:
         # Every old module of layers has all of them: programs take what they name.
         return _layer_names(package, day)
     if root == "datasets" and rest:
-        return _dataset(rest)
+        return _dataset(rest, day)
     found = _MAKERS.get(part)
     return found(package, day) if found is not None else {}
 
@@ -163,7 +165,9 @@ def _regularizers(package: str, day: Day) -> Names:
 
 def _constraints(_package: str, day: Day) -> Names:
     old: Names = {name: functools.partial(values.named_constraint, name, day) for name in CONSTRAINTS}
-    return _public(keras.constraints) | {"max_norm": keras.constraints.MaxNorm} if day.speaks_keras_2 else old
+    if not day.speaks_keras_2:
+        return old
+    return _public(keras.constraints) | {was: getattr(keras.constraints, now) for was, now in CONSTRAINTS_2.items()}
 
 
 def _activations(_package: str, day: Day) -> Names:
@@ -175,13 +179,22 @@ def _activations(_package: str, day: Day) -> Names:
 def _objectives(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.losses, name) for name in LOSSES if hasattr(keras.losses, name)}
     found["cosine_proximity"] = values.proximity(day)
+    found = (_public(keras.losses) if day.speaks_keras_2 else {}) | found
+    found.update(_by_short_names(found))
     found["get"] = lambda name: keras.losses.get(values.loss(name, day))
-    return (_public(keras.losses) if day.speaks_keras_2 else {}) | found
+    return found
 
 
 def _metrics(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.metrics, name) for name in METRICS if hasattr(keras.metrics, name)}
-    return (_public(keras.metrics) if day.speaks_keras_2 else {}) | found
+    found["cosine_proximity"] = values.proximity(day)
+    found = (_public(keras.metrics) if day.speaks_keras_2 else {}) | found
+    return found | _by_short_names(found)
+
+
+def _by_short_names(found: Names) -> Names:
+    """The names that losses and metrics have besides, as `mse`."""
+    return {short: found[name] for short, name in LONG_NAMES.items() if name in found}
 
 
 def _callbacks(package: str, day: Day) -> Names:
@@ -198,7 +211,12 @@ def _callbacks(package: str, day: Day) -> Names:
 
 
 def _initializers(_package: str, day: Day) -> Names:
-    return _public(keras.initializers) if day.speaks_keras_2 else {}
+    if not day.speaks_keras_2:
+        return {}
+    found = _public(keras.initializers)
+    found.update(zero=found["zeros"], one=found["ones"])
+    found.update(uniform=found["random_uniform"], normal=found["random_normal"])
+    return found
 
 
 def _initializations(package: str, _day: Day) -> Names:
@@ -253,36 +271,39 @@ def _engine(package: str, day: Day) -> Names:
     return found | ({"Model": _models(package, day)["Model"], "slice_X": tools.slice_X} if day.name != "0" else {})
 
 
-def _dataset(name: str) -> Names:
+def _dataset(name: str, day: Day) -> Names:
     if name in {"imdb", "reuters"}:
         return {"load_data": lambda *given, **named: tools.word_lists(name, given, named)}
+    if name in {"cifar10", "cifar100"} and not day.speaks_keras_2:
+        return {"load_data": lambda *given, **named: tools.pictures(name, day, given, named)}
     return {"load_data": getattr(keras.datasets, name).load_data}
 
 
-def _sequence(_package: str, _day: Day) -> Names:
-    from keras.src.legacy.preprocessing import sequence
+def _sequence(_package: str, day: Day) -> Names:
+    from keraunos.compat.old_keras import texts
 
-    return {"pad_sequences": keras.utils.pad_sequences, **_some(sequence, "make_sampling_table", "skipgrams")}
+    return texts.of_sequences(day)
 
 
 def _text(package: str, day: Day) -> Names:
-    from keras.src.legacy.preprocessing import text
+    from keraunos.compat.old_keras import texts
 
-    made = OldName(
-        f"{package}.preprocessing.text", "Tokenizer", functools.partial(tools.tokenizer, day), text.Tokenizer
-    )
-    return {"Tokenizer": made, **_some(text, "one_hot", "text_to_word_sequence")}
+    return texts.of_texts(day, f"{package}.preprocessing.text")
+
+
+def _wrappers(package: str, day: Day) -> Names:
+    from keraunos.compat.old_keras import sklearn_wrappers
+
+    return sklearn_wrappers.wrappers(day, f"{package}.wrappers.scikit_learn")
 
 
 def _image(package: str, day: Day) -> Names:
-    from keras.src.legacy.preprocessing import image
+    from keras.src.legacy.preprocessing import image as legacy
 
-    make = functools.partial(tools.image_generator, day)
-    today = image.ImageDataGenerator
-    made = OldName(f"{package}.preprocessing.image", "ImageDataGenerator", make, today, today)
-    tools_of_today = _some(keras.utils, "array_to_img", "img_to_array", "load_img")
-    found = tools_of_today | _some(image, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
-    return found | {"ImageDataGenerator": made}
+    from keraunos.compat.old_keras import images
+
+    found = images.tools(day) | _some(legacy, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
+    return found | {"ImageDataGenerator": images.generator_class(day, f"{package}.preprocessing.image")}
 
 
 def _some(module: Any, *names: str) -> Names:
@@ -352,4 +373,5 @@ _MAKERS: Mapping[str, Callable[[str, Day], Names]] = {
     "utils.np_utils": _np_utils,
     "utils.vis_utils": _plots,
     "utils.visualize_util": _plots,
+    "wrappers.scikit_learn": _wrappers,
 }

@@ -81,6 +81,19 @@ def save_model(_day: Day, model: Any, filepath: str, overwrite: bool = True) -> 
     model.save(filepath, overwrite=overwrite)
 
 
+def called(model: Any, day: Day, name: str, *arguments: Any, **named: Any) -> Any:
+    """What a method of the model gives on that day."""
+    return _METHODS[name](model, day, *arguments, **named)
+
+
+def arguments_of(name: str, day: Day) -> tuple[str, ...]:
+    """The names that the arguments of a method have on that day."""
+    number = "2" if day.name == "tf2" else day.name
+    orders = ORDERS[name]
+    older = OLDER if day.speaks_keras_2 else {}
+    return (*(orders.get(number) or orders[""]).split(), *older)
+
+
 def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The method as the program calls it; Keras, Keraunos and other packages that call it mean today's."""
     today = getattr(type(model), name, None)

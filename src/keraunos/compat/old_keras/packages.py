@@ -136,5 +136,7 @@ _PARTS: tuple[str, ...] = (
     "regularizers",
     "utils",
     *(f"utils.{name}" for name in _UTILS),
+    "wrappers",
+    "wrappers.scikit_learn",
 )
 _PACKAGES = frozenset(part.rpartition(".")[0] for part in _PARTS if "." in part)

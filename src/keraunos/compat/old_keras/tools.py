@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from keraunos.compat.old_keras import undecided, values
+from keraunos.compat.old_keras import values
 from keraunos.compat.old_keras.days import Day
 from keraunos.errors import JobError, one_of
 
@@ -104,33 +103,11 @@ def word_lists(name: str, arguments: Sequence[Any], named: Mapping[str, Any]) ->
     return getattr(keras.datasets, name).load_data(**given)
 
 
-def tokenizer(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`Tokenizer`, whose `nb_words` is `num_words` today."""
-    from keras.src.legacy.preprocessing.text import Tokenizer
-
-    given = {("num_words" if name == "nb_words" else name): value for name, value in named.items()}
-    return Tokenizer(*arguments, **given)
-
-
-def image_generator(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`ImageDataGenerator`, which centered and scaled images in Keras 0 unless it was told not to."""
-    from keras.src.legacy.preprocessing.image import ImageDataGenerator
-
-    order = list(inspect.signature(ImageDataGenerator).parameters)
-    if day.name in {"0", "1"} and len(arguments) > _STEADY:
-        raise JobError(
-            f"ImageDataGenerator of Keras {day.name} takes {_STEADY} arguments without a name: others moved "
-            f"between its releases. Received: {len(arguments)}. Give the others by name."
-        )
-    if day.name in {"0", "1"}:
-        order.remove("zca_epsilon")
-    given = {**dict(zip(order, arguments, strict=False)), **named}
-    undecided.say_defaults("ImageDataGenerator", day, given)
-    if day.name == "0":
-        given = {"featurewise_center": True, "featurewise_std_normalization": True, **given}
-    if not day.speaks_keras_2:
-        given["data_format"] = values.data_format(given.pop("dim_ordering", None), day)
-    return ImageDataGenerator(**given)
-
-
-_STEADY = 5
+def pictures(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """`load_data` of a dataset of pictures, with the channels where the day has them."""
+    wanted = values.data_format(None, day)
+    found = getattr(keras.datasets, name).load_data(*arguments, **named)
+    if wanted == keras.config.image_data_format():
+        return found
+    axes = (0, 3, 1, 2) if wanted == "channels_first" else (0, 2, 3, 1)
+    return tuple((x.transpose(axes), y) for x, y in found)

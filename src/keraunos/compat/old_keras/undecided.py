@@ -67,9 +67,28 @@ DEFAULTS: Mapping[tuple[str, str], tuple[Default, ...]] = {
         Default("featurewise_center", "True until 1.0.1 and False from 1.0.2 on"),
         Default("featurewise_std_normalization", "True until 1.0.1 and False from 1.0.2 on"),
     ),
+    ("1", "ImageDataGenerator.flow"): (Default("shuffle", "False until 1.0.3 and True from 1.0.4 on"),),
     **{("1", name): (_EPSILON_1,) for name in ("RMSprop", "Adagrad", "Adadelta")},
     **{("2", name): (_EPSILON_2,) for name in ("RMSprop", "Adagrad", "Adadelta", "Adam", "Adamax")},
     **{("2", name): (_GATES,) for name in ("GRU", "LSTM", "GRUCell", "LSTMCell")},
+}
+
+_EACH_MEAN = "measured for each pixel until 1.1 and for each channel in 1.2"
+_SAMPLE_0 = "along the rows of an image in 0.3.3 and over the whole image before"
+_SAMPLE_2 = "over the channels of each pixel until 2.0.8 and over the whole image from 2.0.9 on"
+# Arguments whose values meant another thing, by releases, the one that is taken last.
+USES: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("0", "ImageDataGenerator"): {"samplewise_center": _SAMPLE_0, "samplewise_std_normalization": _SAMPLE_0},
+    ("1", "ImageDataGenerator"): {
+        "featurewise_center": _EACH_MEAN,
+        "featurewise_std_normalization": _EACH_MEAN,
+        "zca_whitening": "by sums divided by the pixels until 1.1.0 and by the images from 1.1.1 on",
+    },
+    ("2", "ImageDataGenerator"): {
+        "samplewise_center": _SAMPLE_2,
+        "samplewise_std_normalization": _SAMPLE_2,
+        "shear_range": "in radians until 2.1.2 and in degrees from 2.1.3 on",
+    },
 }
 
 _LATE_WEIGHTS = "`weights` until 0.2 and `W_regularizer` in 0.3"
@@ -124,6 +143,13 @@ def say_defaults(name: str, day: Day, given: Iterable[str], order: Sequence[str]
         if default.refused:
             raise JobError(f"{both}, and nothing tells which. Received: no `{default.argument}`. Give it by name.")
         warn_once(f"{both}, which is taken. Give `{default.argument}` if the program is of another release.")
+
+
+def say_uses(name: str, day: Day, given: Mapping[str, Any]) -> None:
+    """Warn of arguments that are used and meant another thing in other releases of the day."""
+    for argument, meanings in USES.get((day.name, name), {}).items():
+        if given.get(argument):
+            warn_once(f"`{argument}` of {name} was {meanings}, which is taken.")
 
 
 def warn_once(message: str) -> None:

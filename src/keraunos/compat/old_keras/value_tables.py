@@ -69,6 +69,9 @@ CONSTRAINTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "MinMaxNorm": ("MinMaxNorm", "low high rate axis", {"low": "min_value", "high": "max_value"}),
 }
 
+# Names that Keras 2 kept of Keras 1, and what they are today.
+CONSTRAINTS_2: Mapping[str, str] = {"maxnorm": "max_norm", "nonneg": "non_neg", "unitnorm": "unit_norm"}
+
 # Short names, by which a history's keys were the long ones.
 LONG_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("mse", "MSE"), "mean_squared_error"),
@@ -77,6 +80,8 @@ LONG_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("msle", "MSLE"), "mean_squared_logarithmic_error"),
     **dict.fromkeys(("kld", "KLD", "kullback_leibler_divergence"), "kl_divergence"),
     "cosine": "cosine_proximity",
+    "logcosh": "log_cosh",
+    "huber_loss": "huber",
 }
 LOSSES = (
     "binary_crossentropy",

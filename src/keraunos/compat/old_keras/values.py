@@ -168,6 +168,8 @@ def metrics(value: Any, day: Day) -> Any:
         raise _gone(f"The metric {value!r}", REFUSED_METRICS[name])
     if name == "cosine_proximity":
         return _told_proximity(day)
+    if name == "log_cosh" and day.speaks_keras_2:
+        return keras.metrics.LogCoshError(name="logcosh")
     if name not in METRICS and not day.speaks_keras_2:
         raise JobError(one_of("metric", value, ("accuracy", *METRICS)))
     return name
