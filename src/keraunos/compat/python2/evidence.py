@@ -54,9 +54,12 @@ class Evidence:
     text: str
 
 
-def of_python_2(source: bytes, path: str) -> Evidence | None:
-    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2."""
-    if not _ANY.search(source.decode("utf-8", "replace")):
+def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence | None:
+    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
+
+    One `beside` a program for Python 2 needs no such name.
+    """
+    if not beside and not _ANY.search(source.decode("utf-8", "replace")):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the source was compiled
@@ -65,7 +68,7 @@ def of_python_2(source: bytes, path: str) -> Evidence | None:
         return None
     seen = _Names(Path(path).parent)
     seen.visit(tree)
-    return seen.first()
+    return seen.first() or (Evidence(1, "it goes with a program for Python 2") if beside else None)
 
 
 def of_old_syntax(text: str, error: SyntaxError) -> Evidence | None:
