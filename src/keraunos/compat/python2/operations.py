@@ -13,7 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from keraunos.compat.python2.text import (
+    character,
+    contains,
+    decode,
+    differs,
+    equals,
+    format,  # noqa: A004 - the method's name
+    get,
+    is_instance,
+    misses,
+    percent,
+    text,
+)
 from keraunos.errors import JobError
+
+__all__ = [
+    "character", "contains", "decode", "differs", "equals", "format", "get", "is_instance", "misses", "percent", "text",
+]  # fmt: skip  # what is of another module
 
 slice = builtins.slice  # noqa: A001 - subscripts of translated code call it by this module
 _VIEWS = (KeysView, ValuesView, ItemsView)
@@ -33,6 +50,12 @@ def divide(left: Any, right: Any) -> Any:
     if _is_whole(left) and _is_whole(right) and _any_array(left, right):
         return np.floor_divide(left, right)
     return left / right
+
+
+def divide_arrays(left: Any, right: Any, *arguments: Any, **named: Any) -> Any:
+    """`numpy.divide`, which gave the floor of integers."""
+    whole = _is_whole(left) and _is_whole(right) and named.get("dtype") is None
+    return (np.floor_divide if whole else np.divide)(left, right, *arguments, **named)
 
 
 def divide_in_place(value: Any, by: Any) -> Any:
