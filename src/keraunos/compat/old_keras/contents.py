@@ -16,6 +16,7 @@ from keraunos.compat.old_keras import (
     models,
     optimizers,
     own_layers,
+    own_metrics,
     tools,
     values,
 )
@@ -175,12 +176,17 @@ def _activations(_package: str, day: Day) -> Names:
 def _objectives(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.losses, name) for name in LOSSES if hasattr(keras.losses, name)}
     found["cosine_proximity"] = values.proximity(day)
+    found.update({name: values.margins(name, day) for name in values.HINGES})
     found["get"] = lambda name: keras.losses.get(values.loss(name, day))
     return (_public(keras.losses) if day.speaks_keras_2 else {}) | found
 
 
 def _metrics(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.metrics, name) for name in METRICS if hasattr(keras.metrics, name)}
+    if day.name != "tf2":
+        found.update(own_metrics.FUNCTIONS)
+        del found["accuracy"]  # a name in `compile`, and no function of theirs
+        found.update({name: values.margins(name, day) for name in values.HINGES})
     return (_public(keras.metrics) if day.speaks_keras_2 else {}) | found
 
 

@@ -119,9 +119,10 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     if mode is not None:
         accuracy.say_mode(model, mode)
     given["optimizer"] = optimizers.get(given["optimizer"], day)
-    given["loss"] = values.loss(given["loss"], day)
-    if given.get("metrics"):
-        given["metrics"] = accuracy.by_loss(values.metrics(given["metrics"], day), given["loss"], day)
+    loss = given["loss"] = values.loss(given["loss"], day)
+    given["metrics"] = accuracy.measured(model, values.metrics(given.get("metrics") or [], day), loss, day)
+    given["loss"] = accuracy.loss_of_outputs(model, loss, day)
+    given["loss_weights"] = accuracy.weights_of_outputs(model, given.get("loss_weights"), given["loss"])
     keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -144,7 +145,7 @@ def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     shown = given.pop("show_accuracy", False)
     if shown:
         accuracy.measure(model)
-    found = keras.Model.evaluate(model, **given)
+    found = _ordered(keras.Model.evaluate, model, given)
     # In Keras 0 it was the call that asked for the accuracy.
     return found[0] if day.name == "0" and not shown and isinstance(found, list) else found
 
@@ -176,8 +177,15 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
     if shown:
         accuracy.measure(model)
     model.reset_metrics()  # what is returned is of this batch; today's would count those before it
-    found = getattr(keras.Model, call)(model, **given)
+    found = _ordered(getattr(keras.Model, call), model, given)
     return found[0] if day.name == "0" and not shown and isinstance(found, (list, tuple)) else found
+
+
+def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> Any:
+    """What a call measures, in the order of `metrics_names`."""
+    if not accuracy.orders(model):
+        return call(model, **given)
+    return accuracy.in_order(model, call(model, **given, return_dict=True))
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -191,7 +199,7 @@ def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> 
     given = _call("evaluate_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.evaluate_generator(model, given)
+    return generators.evaluate_generator(given, functools.partial(_ordered, keras.Model.evaluate, model))
 
 
 def _predict_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
