@@ -195,9 +195,12 @@ def _callbacks(package: str, day: Day) -> Names:
     found = _public(keras.callbacks)
     for name, make in (
         ("EarlyStopping", tools.early_stopping),
+        ("LearningRateScheduler", tools.scheduler),
         ("ModelCheckpoint", tools.model_checkpoint),
         ("ReduceLROnPlateau", tools.reduce_on_plateau),
     ):
+        if day.name == "tf2" and name == "LearningRateScheduler":
+            continue
         today = getattr(keras.callbacks, name)
         found[name] = OldName(module, name, functools.partial(make, day), today, today)
     return found
