@@ -30,6 +30,7 @@ GRAPH_LAYERS = frozenset({"keraunos.compat.zoo.pipeline.api.net.graph_net", "ker
 OWN_MODULES = frozenset(
     {
         "keraunos.compat.old_keras.own_layers",
+        "keraunos.compat.old_keras.own_metrics",
         "keraunos.compat.paddle.lowering.evaluators",
         "keraunos.compat.paddle.lowering.keras_layers",
         "keraunos.compat.paddle.updates.optimizer",

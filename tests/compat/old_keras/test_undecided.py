@@ -187,7 +187,11 @@ def test_places_of_optimizers():
 
 def test_a_mode_that_stood_before_save_weights_only():
     made = keras0.callbacks.ModelCheckpoint("a.keras", "val_acc", 0, True, "max")
-    assert (made.save_weights_only, made.save_best_only, made.mode) == (False, True, "max")
+    assert (made.save_weights_only, made.save_best_only, made.mode) == (
+        True,
+        True,
+        "max",
+    )  # Keras 0 saved weights alone
 
 
 def test_the_accuracy_of_the_class_mode_and_of_the_loss():

@@ -16,6 +16,7 @@ from keraunos.compat.old_keras import (
     models,
     optimizers,
     own_layers,
+    own_metrics,
     tools,
     values,
 )
@@ -179,6 +180,7 @@ def _activations(_package: str, day: Day) -> Names:
 def _objectives(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.losses, name) for name in LOSSES if hasattr(keras.losses, name)}
     found["cosine_proximity"] = values.proximity(day)
+    found.update({name: values.margins(name, day) for name in values.HINGES})
     found = (_public(keras.losses) if day.speaks_keras_2 else {}) | found
     found.update(_by_short_names(found))
     found["get"] = lambda name: keras.losses.get(values.loss(name, day))
@@ -188,6 +190,10 @@ def _objectives(_package: str, day: Day) -> Names:
 def _metrics(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.metrics, name) for name in METRICS if hasattr(keras.metrics, name)}
     found["cosine_proximity"] = values.proximity(day)
+    if day.name != "tf2":
+        found.update(own_metrics.FUNCTIONS)
+        del found["accuracy"]  # a name in `compile`, and no function of theirs
+        found.update({name: values.margins(name, day) for name in values.HINGES})
     found = (_public(keras.metrics) if day.speaks_keras_2 else {}) | found
     return found | _by_short_names(found)
 
@@ -202,9 +208,12 @@ def _callbacks(package: str, day: Day) -> Names:
     found = _public(keras.callbacks)
     for name, make in (
         ("EarlyStopping", tools.early_stopping),
+        ("LearningRateScheduler", tools.scheduler),
         ("ModelCheckpoint", tools.model_checkpoint),
         ("ReduceLROnPlateau", tools.reduce_on_plateau),
     ):
+        if day.name == "tf2" and name == "LearningRateScheduler":
+            continue
         today = getattr(keras.callbacks, name)
         found[name] = OldName(module, name, functools.partial(make, day), today, today)
     return found

@@ -43,13 +43,13 @@ def fit_generator(given: dict[str, Any], fit: Callable[..., Any]) -> Any:
     return fit(batches, **{name: value for name, value in named.items() if value is not None})
 
 
-def evaluate_generator(model: Any, given: dict[str, Any]) -> Any:
+def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, Any]], Any]) -> Any:
     """The loss and the metrics over batches."""
     _say_queues(given)
     batches, steps = _batches(given)
     verbose = given.pop("verbose", 0)
     _nothing_left("evaluate_generator", given)
-    return keras.Model.evaluate(model, batches, steps=steps, verbose=verbose)
+    return evaluate({"x": batches, "steps": steps, "verbose": verbose})
 
 
 def predict_generator(model: Any, given: dict[str, Any]) -> Any:

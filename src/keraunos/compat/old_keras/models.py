@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
-from keraunos.compat.old_keras import accuracy, generators, optimizers, undecided, values
+from keraunos.compat.old_keras import accuracy, files, fitting, generators, optimizers, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layers import first_inputs
 from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
@@ -73,12 +72,12 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
     """The model in a file that `save` wrote."""
-    return dressed(keras.saving.load_model(filepath, dict(custom_objects or {}), compile=compile), day)
+    return dressed(files.load_model(filepath, custom_objects or {}, compile=compile), day)
 
 
-def save_model(_day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
+def save_model(day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
     """Write the model to a file."""
-    model.save(filepath, overwrite=overwrite)
+    _save(model, day, filepath, overwrite)
 
 
 def called(model: Any, day: Day, name: str, *arguments: Any, **named: Any) -> Any:
@@ -132,9 +131,10 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     if mode is not None:
         accuracy.say_mode(model, mode)
     given["optimizer"] = optimizers.get(given["optimizer"], day)
-    given["loss"] = values.loss(given["loss"], day)
-    if given.get("metrics"):
-        given["metrics"] = accuracy.by_loss(values.metrics(given["metrics"], day), given["loss"], day)
+    loss = given["loss"] = values.loss(given["loss"], day)
+    given["metrics"] = accuracy.measured(model, values.metrics(given.get("metrics") or [], day), loss, day)
+    given["loss"] = accuracy.loss_of_outputs(model, loss, day)
+    given["loss_weights"] = accuracy.weights_of_outputs(model, given.get("loss_weights"), given["loss"])
     keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -148,8 +148,7 @@ def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = {**day.fit, **called}
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    _say_weights(given)
-    return keras.Model.fit(model, **given)
+    return fitting.fit(model, day, given)
 
 
 def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -157,7 +156,7 @@ def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     shown = given.pop("show_accuracy", False)
     if shown:
         accuracy.measure(model)
-    found = keras.Model.evaluate(model, **given)
+    found = _ordered(keras.Model.evaluate, model, given)
     # In Keras 0 it was the call that asked for the accuracy.
     return found[0] if day.name == "0" and not shown and isinstance(found, list) else found
 
@@ -189,22 +188,33 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
     if shown:
         accuracy.measure(model)
     model.reset_metrics()  # what is returned is of this batch; today's would count those before it
-    found = getattr(keras.Model, call)(model, **given)
+    found = _ordered(getattr(keras.Model, call), model, given)
     return found[0] if day.name == "0" and not shown and isinstance(found, (list, tuple)) else found
+
+
+def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> Any:
+    """What a call measures, in the order of `metrics_names`."""
+    if not accuracy.orders(model):
+        return call(model, **given)
+    return accuracy.in_order(model, call(model, **given, return_dict=True))
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("fit_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.fit_generator(given, functools.partial(keras.Model.fit, model))
+
+    def fit(batches: Any, **today: Any) -> Any:
+        return fitting.fit(model, day, {"x": batches, **today})
+
+    return generators.fit_generator(given, fit)
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("evaluate_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.evaluate_generator(model, given)
+    return generators.evaluate_generator(given, functools.partial(_ordered, keras.Model.evaluate, model))
 
 
 def _predict_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -218,29 +228,27 @@ def _to_yaml(model: Any, _day: Day, **named: Any) -> str:
 
 def _save_weights(model: Any, day: Day, filepath: str, overwrite: bool | None = None) -> None:
     """Write the weights to an HDF5 file of any name."""
-    path = Path(filepath)
-    if path.exists() and not (overwrite if overwrite is not None else day.name != "0"):
-        raise JobError(f"There is a file {str(filepath)!r} already. Give overwrite=True to replace it.")
-    if path.name.endswith(".weights.h5"):
-        keras.Model.save_weights(model, path, overwrite=True)
+    _check_free(filepath, overwrite if overwrite is not None else day.name != "0")
+    files.save_weights(model, filepath)
+
+
+def _load_weights(model: Any, _day: Day, filepath: str, by_name: bool = False, **named: Any) -> None:
+    """Read the weights from a file of any name."""
+    files.load_weights(model, filepath, **named, **({"by_name": True} if by_name else {}))
+
+
+def _save(model: Any, day: Day, filepath: str, overwrite: bool = True, **named: Any) -> None:
+    """Write the model to a file of any name; in TensorFlow the name says of which kind."""
+    if day.name == "tf2":
+        keras.Model.save(model, filepath, overwrite=overwrite, **named)
         return
-    import h5py
-    from keras.src.legacy.saving import legacy_h5_format
-
-    with h5py.File(path, "w") as file:
-        legacy_h5_format.save_weights_to_hdf5_group(file, model)
+    _check_free(filepath, overwrite)
+    files.save_model(model, filepath, **named)
 
 
-def _say_weights(given: Mapping[str, Any]) -> None:
-    """Warn of rows without weight, which count among the rows of a batch today and did not then."""
-    classes, rows = given.get("class_weight"), given.get("sample_weight")
-    weights = list(classes.values()) if isinstance(classes, Mapping) else [] if classes is None else None
-    found = [np.asarray(each, "float64") for each in (weights, rows) if each is not None and not isinstance(each, str)]
-    if any(each.ndim == 1 and (each == 0).any() for each in found):
-        undecided.warn_once(
-            "Rows of weight 0 count among the rows of a batch in today's Keras: the loss is smaller than it was by "
-            "their share. Leave the rows out for the loss of then."
-        )
+def _check_free(filepath: str, overwrite: bool) -> None:
+    if Path(filepath).exists() and not overwrite:
+        raise JobError(f"There is a file {str(filepath)!r} already. Give overwrite=True to replace it.")
 
 
 def _is_loss(name: str) -> bool:
@@ -302,5 +310,7 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "evaluate_generator": _evaluate_generator,
     "predict_generator": _predict_generator,
     "to_yaml": _to_yaml,
+    "save": _save,
     "save_weights": _save_weights,
+    "load_weights": _load_weights,
 }

@@ -25,6 +25,22 @@ def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
     return -ops.mean(ops.normalize(y_true, axis=-1) * ops.normalize(y_pred, axis=-1), axis=-1)
 
 
+@keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
+def hinge(y_true: Any, y_pred: Any) -> Any:
+    """How far outputs are from being 1 on the labels' side; today's takes labels 0 for -1."""
+    return ops.mean(_missing(y_true, y_pred), axis=-1)
+
+
+@keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
+def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+    """The mean of the squares of what `hinge` is the mean of."""
+    return ops.mean(ops.square(_missing(y_true, y_pred)), axis=-1)
+
+
+def _missing(y_true: Any, y_pred: Any) -> Any:
+    return ops.maximum(1.0 - ops.cast(y_true, y_pred.dtype) * y_pred, 0.0)
+
+
 @keras.saving.register_keras_serializable(PACKAGE)
 class PerGate(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is used untyped
     """Draws the weights of each gate on its own, and joins them; today all gates are one matrix."""

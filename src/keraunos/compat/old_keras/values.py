@@ -147,8 +147,29 @@ def loss(value: Any, day: Day) -> Any:
             return _told_proximity(day)
         if name not in LOSSES and not day.speaks_keras_2:
             raise JobError(one_of("loss", value, LOSSES))
-        return name
+        return _of_margins(name, day)
+    if value in (keras.losses.hinge, keras.losses.squared_hinge, own_layers.hinge, own_layers.squared_hinge):
+        return _of_margins(value.__name__, day)
     return value
+
+
+def margins(name: str, day: Day) -> Any:
+    """A hinge, whose labels 0 are not -1 until Keras 2.2."""
+    return getattr(keras.losses if day.name == "tf2" else own_layers, name)
+
+
+def _of_margins(name: str, day: Day) -> Any:
+    if name not in HINGES:
+        return name
+    if day.name == "2":
+        undecided.warn_once(
+            f"{name} took labels as they are until Keras 2.2, which is taken, and labels 0 for -1 in 2.3. Give labels "
+            "-1 and 1 if the program is of 2.3."
+        )
+    return margins(name, day)
+
+
+HINGES = ("hinge", "squared_hinge")
 
 
 def metrics(value: Any, day: Day) -> Any:
@@ -172,7 +193,7 @@ def metrics(value: Any, day: Day) -> Any:
         return keras.metrics.LogCoshError(name="logcosh")
     if name not in METRICS and not day.speaks_keras_2:
         raise JobError(one_of("metric", value, ("accuracy", *METRICS)))
-    return name
+    return _of_margins(name, day)
 
 
 def proximity(day: Day) -> Any:
