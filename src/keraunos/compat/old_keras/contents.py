@@ -154,21 +154,26 @@ def _optimizers(package: str, day: Day) -> Names:
 
 def _regularizers(package: str, day: Day) -> Names:
     if day.speaks_keras_2:
-        return _public(keras.regularizers) | {"l1_l2": keras.regularizers.L1L2}
+        return _public(keras.regularizers) | {
+            "l1_l2": values.l1_l2,
+            **_get(keras.regularizers, values.regularizer, day),
+        }
     module = f"{package}.regularizers"
     found: Names = {name: functools.partial(values.named_regularizer, name, day) for name in REGULARIZERS}
+    found.update(_get(keras.regularizers, values.regularizer, day))
     found.update({name: refused(module, name, instead) for name, instead in REFUSED_REGULARIZERS.items()})
     return found
 
 
 def _constraints(_package: str, day: Day) -> Names:
     old: Names = {name: functools.partial(values.named_constraint, name, day) for name in CONSTRAINTS}
+    old.update(_get(keras.constraints, values.constraint, day))
     return _public(keras.constraints) | {"max_norm": keras.constraints.MaxNorm} if day.speaks_keras_2 else old
 
 
 def _activations(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.activations, name) for name in ACTIVATIONS}
-    found["hard_sigmoid"] = own_layers.hard_sigmoid
+    found.update(hard_sigmoid=own_layers.hard_sigmoid, **_get(keras.activations, values.activation, day))
     return (_public(keras.activations) if day.speaks_keras_2 else {}) | found
 
 
@@ -198,7 +203,9 @@ def _callbacks(package: str, day: Day) -> Names:
 
 
 def _initializers(_package: str, day: Day) -> Names:
-    return _public(keras.initializers) if day.speaks_keras_2 else {}
+    if not day.speaks_keras_2:
+        return {}
+    return _public(keras.initializers) | _get(keras.initializers, values.initializer, day)
 
 
 def _initializations(package: str, _day: Day) -> Names:
@@ -283,6 +290,11 @@ def _image(package: str, day: Day) -> Names:
     tools_of_today = _some(keras.utils, "array_to_img", "img_to_array", "load_img")
     found = tools_of_today | _some(image, "Iterator", "NumpyArrayIterator", "DirectoryIterator")
     return found | {"ImageDataGenerator": made}
+
+
+def _get(module: Any, convert: Callable[[Any, Day], Any], day: Day) -> Names:
+    """`get` of a module, by the names of the day."""
+    return {"get": lambda identifier: module.get(convert(identifier, day))}
 
 
 def _some(module: Any, *names: str) -> Names:
