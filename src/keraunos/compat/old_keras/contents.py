@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from keraunos.compat.old_keras import (
     models,
     optimizers,
     own_layers,
+    own_models,
     tools,
     values,
 )
@@ -122,18 +124,22 @@ def _models(package: str, day: Day) -> Names:
         "slice_X": tools.slice_X,
         "Graph": refused(module, "Graph", REFUSED_LAYERS["Graph"]),
     }
-    base = keras.Model if day.speaks_keras_2 else _OWN_LAYER
-    found["Model"] = OldName(module, "Model", functools.partial(models.functional, day), keras.Model, base)
+    found["Model"] = _model(module, "Model", models.functional, keras.Model, day)
     if day.name == "0":
         del found["Model"]
     if day.speaks_keras_2:
-        found["clone_model"] = lambda *given, **named: models.dressed(keras.models.clone_model(*given, **named), day)
+        found["clone_model"] = functools.partial(models.clone, day)
     return found
 
 
 def _sequential(module: str, day: Day) -> OldName:
-    base = keras.Sequential if day.speaks_keras_2 else _OWN_LAYER
-    return OldName(module, "Sequential", functools.partial(models.sequential, day), keras.Sequential, base)
+    return _model(module, "Sequential", models.sequential, keras.Sequential, day)
+
+
+def _model(module: str, name: str, make: Callable[..., Any], today: Any, day: Day) -> OldName:
+    base = own_models.bases(day.name, today) if day.speaks_keras_2 else _OWN_LAYER
+    own = {"from_config": functools.partial(models.from_config, day, today)}
+    return OldName(module, name, functools.partial(make, day), today, base, own)
 
 
 def _optimizers(package: str, day: Day) -> Names:
@@ -297,6 +303,16 @@ def _get(module: Any, convert: Callable[[Any, Day], Any], day: Day) -> Names:
     return {"get": lambda identifier: module.get(convert(identifier, day))}
 
 
+def _applications(_package: str, day: Day) -> Names:
+    """Networks of the day's own methods."""
+
+    def of_day(make: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments, **named: models.dressed(make(*arguments, **named), day)
+
+    found = _public(keras.applications)
+    return {name: of_day(value) if inspect.isfunction(value) else value for name, value in found.items()}
+
+
 def _some(module: Any, *names: str) -> Names:
     return {name: getattr(module, name) for name in names if hasattr(module, name)}
 
@@ -339,7 +355,7 @@ def _input(_day: Day, arguments: Any, named: Mapping[str, Any]) -> Any:
 
 _MAKERS: Mapping[str, Callable[[str, Day], Names]] = {
     "activations": _activations,
-    "applications": lambda _package, _day: _public(keras.applications),
+    "applications": _applications,
     "backend": lambda _package, day: backend_names.functions(day),
     "callbacks": _callbacks,
     "constraints": _constraints,
