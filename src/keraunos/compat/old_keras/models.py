@@ -7,6 +7,7 @@ what workers are sent, is a plain model.
 from __future__ import annotations
 
 import functools
+import io
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +16,17 @@ from typing import Any
 
 import keras
 
-from keraunos.compat.old_keras import accuracy, files, fitting, generators, optimizers, values
-from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras import (
+    accuracy,
+    compiled,
+    files,
+    fitting,
+    generators,
+    layer_lists,
+    optimizers,
+    values,
+)
+from keraunos.compat.old_keras.days import DAYS, Day
 from keraunos.compat.old_keras.layers import first_inputs
 from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
 from keraunos.compat.run_unchanged.shadows import is_programs
@@ -45,11 +55,52 @@ def functional(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def dressed(model: Any, day: Day) -> Any:
-    """The model, with the methods of that day."""
+    """The model and those within it, with the methods of that day; methods that the program's class has are its own."""
     for name, function in _METHODS.items():
-        if name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential):
+        if _is_keras_own(model, name) and (name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential)):
             object.__setattr__(model, name, _method(model, day, name, function))
+    object.__setattr__(model, "__reduce_ex__", functools.partial(_reduced, model, day))
+    layer_lists.hand_out(model, day)
     return model
+
+
+def _is_keras_own(model: Any, name: str) -> bool:
+    for kind in type(model).__mro__:
+        if name in vars(kind):
+            return kind.__module__.partition(".")[0] == "keras"
+    return True
+
+
+def _again(model: Any, day: Day) -> Any:
+    """A model that was made from what another one left, with all that is within it."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None:
+        optimizers.name_rate(optimizer)
+    for within in model._flatten_layers(include_self=True, recursive=True):
+        if isinstance(within, keras.Model):
+            dressed(within, day)
+    return model
+
+
+def from_config(day: Day, kind: Any, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model of a configuration that `get_config` gave."""
+    return _again(kind.from_config(config, custom_objects=dict(custom_objects or {})), day)
+
+
+def clone(day: Day, *arguments: Any, **named: Any) -> Any:
+    """What today's `clone_model` makes."""
+    return _again(keras.models.clone_model(*arguments, **named), day)
+
+
+def _reduced(model: Any, day: Day, _protocol: Any) -> tuple[Any, ...]:
+    """What `copy` and `pickle` keep of a model."""
+    (buffer,) = keras.Model.__reduce__(model)[1]
+    return unpickled, (day.name, buffer.getvalue())
+
+
+def unpickled(day: str, content: bytes) -> Any:
+    """The model again."""
+    return _again(keras.Model._unpickle_model(io.BytesIO(content)), DAYS[day])
 
 
 def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
@@ -62,7 +113,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
             f"{str(text)[:60]!r}. A model that an older Keras wrote as YAML has to be built again."
         ) from error
     try:
-        return dressed(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
+        return _again(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
     except Exception as error:
         raise ModelError(
             "The text of a model must be one that today's Keras reads. Received: one that it does not: "
@@ -72,7 +123,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
     """The model in a file that `save` wrote."""
-    return dressed(files.load_model(filepath, custom_objects or {}, compile=compile), day)
+    return _again(files.load_model(filepath, custom_objects or {}, compile=compile), day)
 
 
 def save_model(day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
@@ -100,7 +151,10 @@ def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Ca
     @functools.wraps(function if today is None else today)
     def called(*arguments: Any, **named: Any) -> Any:
         if today is not None and is_programs(sys._getframe(1).f_globals) is False:
-            return today(model, *arguments, **named)
+            found = today(model, *arguments, **named)
+            if name == "compile":
+                compiled.note(model, day)
+            return found
         return function(model, day, *arguments, **named)
 
     return called
@@ -136,6 +190,7 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     given["loss"] = accuracy.loss_of_outputs(model, loss, day)
     given["loss_weights"] = accuracy.weights_of_outputs(model, given.get("loss_weights"), given["loss"])
     keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
+    compiled.note(model, day)
 
 
 def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -148,7 +203,8 @@ def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = {**day.fit, **called}
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return fitting.fit(model, day, given)
+    with compiled.as_compiled(model):
+        return fitting.fit(model, day, given)
 
 
 def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -188,7 +244,8 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
     if shown:
         accuracy.measure(model)
     model.reset_metrics()  # what is returned is of this batch; today's would count those before it
-    found = _ordered(getattr(keras.Model, call), model, given)
+    with compiled.as_compiled(model):
+        found = _ordered(getattr(keras.Model, call), model, given)
     return found[0] if day.name == "0" and not shown and isinstance(found, (list, tuple)) else found
 
 
@@ -207,7 +264,8 @@ def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     def fit(batches: Any, **today: Any) -> Any:
         return fitting.fit(model, day, {"x": batches, **today})
 
-    return generators.fit_generator(given, fit)
+    with compiled.as_compiled(model):
+        return generators.fit_generator(given, fit)
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -219,6 +277,13 @@ def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> 
 
 def _predict_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     return generators.predict_generator(model, _call("predict_generator", model, day, arguments, named))
+
+
+def _reset_states(model: Any, _day: Day) -> None:
+    """Forget what the layers that keep a state have seen."""
+    for layer in model._flatten_layers(include_self=False, recursive=True):
+        if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
+            layer.reset_state()
 
 
 def _to_yaml(model: Any, _day: Day, **named: Any) -> str:
@@ -309,6 +374,7 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "fit_generator": _fit_generator,
     "evaluate_generator": _evaluate_generator,
     "predict_generator": _predict_generator,
+    "reset_states": _reset_states,
     "to_yaml": _to_yaml,
     "save": _save,
     "save_weights": _save_weights,

@@ -41,7 +41,7 @@ def initializer(value: Any, day: Day) -> Any:
                 f"{getattr(value, '__name__', value)!r}. Functions that make backend's variables have no place in "
                 "today's Keras; give the weights in `weights`."
             )
-        return value
+        return own_layers.drawn_anew(value)
     known = INITIALIZERS_2 if day.speaks_keras_2 else INITIALIZERS
     if day.name == "2" and value in _NORMAL:
         undecided.warn_once(
@@ -69,7 +69,12 @@ def regularizer(value: Any, day: Day) -> Any:
     """A regularizer, or one by the name of that day."""
     if isinstance(value, str) and not day.speaks_keras_2:
         return named_regularizer(value, day)
-    return value
+    return l1_l2() if value == "l1_l2" else value
+
+
+def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Any:
+    """The function of Keras 2; its class L1L2 has no penalty unless it is given one, and neither has today's name."""
+    return keras.regularizers.L1L2(l1=l1, l2=l2)
 
 
 def constraint(value: Any, day: Day) -> Any:
