@@ -117,7 +117,7 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     mode = given.pop("class_mode", None)
     if mode is not None:
         accuracy.say_mode(model, mode)
-    given["optimizer"] = optimizers.get(given["optimizer"], day)
+    given["optimizer"] = optimizers.for_compile(optimizers.get(given["optimizer"], day), day)
     loss = given["loss"] = values.loss(given["loss"], day)
     given["metrics"] = accuracy.measured(model, values.metrics(given.get("metrics") or [], day), loss, day)
     given["loss"] = accuracy.loss_of_outputs(model, loss, day)
