@@ -52,7 +52,7 @@ def test_functions_get_labels_as_columns_and_count_by_rows(package):
     expected = [(off**2).mean(), (off**2).mean(), by_rows]
     model = _one(package, metrics=[sse, root])
     assert model.metrics_names == ["loss", "sse", "root"]
-    for labels in (Y, Y[:, None]):
+    for labels in (Y, Y[:, None], Y):
         assert model.evaluate(X, labels, batch_size=8, verbose=0) == pytest.approx(expected, rel=1e-5)
         named = {"epochs" if package is keras2 else "nb_epoch": 1}
         history = model.fit(X, labels, batch_size=8, shuffle=False, verbose=0, **named).history

@@ -183,7 +183,7 @@ def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> 
     """What a call measures, in the order of `metrics_names`."""
     if not accuracy.orders(model):
         return call(model, **given)
-    return accuracy.in_order(model, call(model, **given, return_dict=True))
+    return accuracy.in_order(model, call(model, **fitting.with_columns(given), return_dict=True))
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
