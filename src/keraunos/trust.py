@@ -33,6 +33,7 @@ OWN_MODULES = frozenset(
         "keraunos.compat.old_keras.own_initializers",
         "keraunos.compat.old_keras.own_layers",
         "keraunos.compat.old_keras.own_metrics",
+        "keraunos.compat.old_keras.own_optimizers",
         "keraunos.compat.paddle.lowering.evaluators",
         "keraunos.compat.paddle.lowering.keras_layers",
         "keraunos.compat.paddle.updates.optimizer",

@@ -6,6 +6,7 @@ import pytest
 
 from keraunos.compat import keras0, keras1, keras2
 from keraunos.errors import JobError
+from keraunos.learners.metric_states import MetricReader
 
 X = np.random.default_rng(0).normal(size=(10, 3)).astype("float32")
 KERNEL = np.array([[1.0], [2.0], [-1.0]])
@@ -51,25 +52,26 @@ def test_functions_get_labels_as_columns_and_count_by_rows(package):
     expected = [(off**2).mean(), (off**2).mean(), by_rows]
     model = _one(package, metrics=[sse, root])
     assert model.metrics_names == ["loss", "sse", "root"]
-    for labels in (Y, Y[:, None]):
+    for labels in (Y, Y[:, None], Y):
         assert model.evaluate(X, labels, batch_size=8, verbose=0) == pytest.approx(expected, rel=1e-5)
         named = {"epochs" if package is keras2 else "nb_epoch": 1}
         history = model.fit(X, labels, batch_size=8, shuffle=False, verbose=0, **named).history
         assert [history[name][0] for name in model.metrics_names] == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_copy_for_workers_measures_the_same_and_its_sums_come_together():
-    model = _one(keras1, metrics=["accuracy", sse])
-    metrics = model.get_compile_config()["metrics"]
+def test_what_workers_count_comes_together():
+    model, expected = _one(keras1, metrics=["accuracy", sse]), [np.mean(np.round(OUT) == Y), ((OUT - Y) ** 2).mean()]
+    states = []
+    for rows in (slice(0, 7), slice(7, 10)):
+        model.evaluate(X[rows], Y[rows], verbose=0)
+        states.append([np.array(variable) for variable in model.metrics_variables])
+    found = MetricReader(model).read(states)
+    assert [found["acc"], found["sse"]] == pytest.approx(expected, rel=1e-5)
     with keras.saving.custom_object_scope({"sse": sse}):
-        halves = [[keras.saving.deserialize_keras_object(each) for each in metrics] for _ in range(2)]
-    for half, rows in zip(halves, (slice(0, 7), slice(7, 10)), strict=True):
-        for metric in half:
-            metric.update_state(Y[rows], OUT[rows, None].astype("float32"))
-    for metric, other in zip(*halves, strict=True):
-        metric.merge_state([other])
-    found = [float(metric.result()) for metric in halves[0]]
-    assert found == pytest.approx([np.mean(np.round(OUT) == Y), ((OUT - Y) ** 2).mean()], rel=1e-5)
+        copies = [keras.saving.deserialize_keras_object(each) for each in model.get_compile_config()["metrics"]]
+    for metric in copies:
+        metric.update_state(Y, OUT[:, None].astype("float32"))
+    assert [float(metric.result()) for metric in copies] == pytest.approx(expected, rel=1e-5)
 
 
 @DAYS

@@ -151,12 +151,14 @@ def _optimizers(package: str, day: Day) -> Names:
         name: OldName(module, name, _making(optimizers.make, name, day), getattr(keras.optimizers, name), None)
         for name in OPTIMIZERS
     }
+    for name, made in found.items():
+        made.from_config = functools.partial(optimizers.from_config, name, day)
     found.update({name: refused(module, name, instead) for name, instead in REFUSED_OPTIMIZERS.items()})
     found.update(
         Optimizer=keras.optimizers.Optimizer,
         get=lambda identifier: optimizers.get(identifier, day),
         serialize=keras.optimizers.serialize,
-        deserialize=keras.optimizers.deserialize,
+        deserialize=lambda config: optimizers.get(config, day),
     )
     return found
 

@@ -25,6 +25,8 @@ _PHASED = (
 
 def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
     """Train, with today's arguments."""
+    if day.name != "tf2":
+        given = with_columns(given)
     _settle_class_weight(given)
     _say_weights(given)
     callbacks = given.get("callbacks")
@@ -36,6 +38,25 @@ def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
         if any(map(_looks_at_batches, callbacks)) and EachBatch.fits(model):
             given["callbacks"] = [EachBatch(), *callbacks, AfterBatch()]
     return keras.Model.fit(model, **given)
+
+
+def with_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, with labels of one dimension as columns, which is what losses and metrics got."""
+    found = dict(given)
+    if "y" in found:
+        found["y"] = _columns(found["y"])
+    held = found.get("validation_data")
+    if isinstance(held, (list, tuple)) and len(held) in {2, 3}:
+        found["validation_data"] = (held[0], _columns(held[1]), *held[2:])
+    return found
+
+
+def _columns(labels: Any) -> Any:
+    if isinstance(labels, Mapping):
+        return {name: _columns(each) for name, each in labels.items()}
+    if isinstance(labels, (list, tuple)):
+        return [_columns(each) if isinstance(each, np.ndarray) else each for each in labels]
+    return labels[:, None] if isinstance(labels, np.ndarray) and labels.ndim == 1 else labels
 
 
 def _looks_at_batches(callback: Any) -> bool:
@@ -79,7 +100,7 @@ def _held(model: Any, given: Mapping[str, Any]) -> list[Any] | None:
         held += [] if weights is None else [np.asarray(weights)[first:]]
     if not isinstance(held, (list, tuple)) or len(held) not in {2, 3}:
         return None
-    inputs, labels = _arrays(held[0]), [each[:, None] if each.ndim == 1 else each for each in _arrays(held[1])]
+    inputs, labels = _arrays(held[0]), [_columns(each) for each in _arrays(held[1])]
     weights = _arrays(held[2]) if len(held) == 3 else [np.ones(len(each), "float32") for each in labels]
     phase = [0.0] if any(isinstance(each, _PHASED) for each in model._flatten_layers()) else []
     return [*inputs, *labels, *weights, *phase]

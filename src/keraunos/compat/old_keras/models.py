@@ -73,9 +73,6 @@ def _is_keras_own(model: Any, name: str) -> bool:
 
 def _again(model: Any, day: Day) -> Any:
     """A model that was made from what another one left, with all that is within it."""
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is not None:
-        optimizers.name_rate(optimizer)
     for within in model._flatten_layers(include_self=True, recursive=True):
         if isinstance(within, keras.Model):
             dressed(within, day)
@@ -184,7 +181,7 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     mode = given.pop("class_mode", None)
     if mode is not None:
         accuracy.say_mode(model, mode)
-    given["optimizer"] = optimizers.get(given["optimizer"], day)
+    given["optimizer"] = optimizers.for_compile(optimizers.get(given["optimizer"], day), day)
     loss = given["loss"] = values.loss(given["loss"], day)
     given["metrics"] = accuracy.measured(model, values.metrics(given.get("metrics") or [], day), loss, day)
     given["loss"] = accuracy.loss_of_outputs(model, loss, day)
@@ -253,7 +250,7 @@ def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> 
     """What a call measures, in the order of `metrics_names`."""
     if not accuracy.orders(model):
         return call(model, **given)
-    return accuracy.in_order(model, call(model, **given, return_dict=True))
+    return accuracy.in_order(model, call(model, **fitting.with_columns(given), return_dict=True))
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:

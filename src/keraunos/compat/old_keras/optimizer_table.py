@@ -1,7 +1,6 @@
 """Optimizers of Keras 0, 1 and 2: their arguments in the order of that day, and today's. Plain data.
 
-A rate with `decay` was `lr / (1 + decay * steps)`, which is `InverseTimeDecay` today; `clipnorm` was of all gradients
-together, which is `global_clipnorm` today.
+`clipnorm` was of all gradients together, which is `global_clipnorm` today.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ class Optimizer:
         order: the names of its arguments in their order until Keras 2.2.
         in_tensorflow: the same for those of TensorFlow 2, where others have moved in between.
         defaults: defaults that are not today's, by today's names.
-        squared: whether `epsilon` was added to the root and is added below it today, so that its square is meant.
+        squared: whether `epsilon` was added to the root from Keras 1 on and is added below it today, so that its square
+            is meant; in Keras 0 it was below, too.
     """
 
     order: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import keras
+import numpy as np
 
-from keraunos.compat.old_keras import undecided
+from keraunos.compat.old_keras import own_optimizers, undecided
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.optimizer_table import OPTIMIZERS, REFUSED_OPTIMIZERS, RENAMED
 from keraunos.errors import JobError, one_of
@@ -42,26 +44,80 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
             today.setdefault(each, value)
     if "epsilon" in entry.order:
         epsilon = float(today.get("epsilon", day.epsilons.get(name, _KERAS_2_EPSILON)))
-        today["epsilon"] = epsilon * epsilon if entry.squared else epsilon
+        today["epsilon"] = epsilon * epsilon if entry.squared and day.name != "0" else epsilon
+    both = "clipvalue" in today and "global_clipnorm" in today
     if decay:
-        # `lr / (1 + decay * steps)`
-        rate = float(today.get("learning_rate", 0.001))
-        today["learning_rate"] = keras.optimizers.schedules.InverseTimeDecay(rate, 1, float(decay))
-    made = getattr(keras.optimizers, name)(**today)
-    name_rate(made)
-    return made
+        today["decay"] = float(decay)
+    return _readable(getattr(own_optimizers if decay or both else keras.optimizers, name)(**today), day)
 
 
-def name_rate(optimizer: Any) -> None:
-    """Have the rate known as `lr`, too, as in `K.set_value(model.optimizer.lr, …)`; one of a schedule is none."""
-    rate = getattr(optimizer, "_learning_rate", None)
-    if isinstance(rate, keras.Variable):
-        # Past Keras's own bookkeeping, which has this variable already.
-        object.__setattr__(optimizer, "lr", rate)
+def from_config(name: str, day: Day, config: Mapping[str, Any]) -> Any:
+    """The optimizer of a configuration, of that day or of today."""
+    if "learning_rate" in config and day.name != "tf2":
+        return _readable(getattr(keras.optimizers, name).from_config(dict(config)), day)
+    return make(name, day, (), {each: value for each, value in config.items() if each not in {"name", "class_name"}})
+
+
+def for_compile(optimizer: Any, day: Day) -> Any:
+    """The optimizer for one more network: a compiled one began anew there, and went on with its rate and its steps."""
+    if day.name == "tf2" or not isinstance(getattr(optimizer, "_learning_rate", None), keras.Variable):
+        return optimizer
+    if not optimizer.built and optimizer not in _compiled:
+        _compiled[optimizer] = None
+        return optimizer
+    if optimizer in _assigned:
+        optimizer._learning_rate.assign(_assigned.pop(optimizer))
+    twin = type(optimizer).from_config(optimizer.get_config())
+    for name in ("_iterations", "_learning_rate"):
+        twin._untrack_variable(getattr(twin, name))
+    for name in ("_iterations", "_learning_rate"):
+        setattr(twin, name, getattr(optimizer, name))
+    _compiled[twin] = None
+    return twin
+
+
+_compiled: WeakKeyDictionary[Any, None] = WeakKeyDictionary()
+_assigned: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+
+def _rate(optimizer: Any) -> Any:
+    return _assigned.get(optimizer, optimizer._learning_rate)
+
+
+def _assign_rate(optimizer: Any, value: Any) -> None:
+    """A rate that is assigned counts for networks that are yet to be trained, as then."""
+    if not isinstance(optimizer._learning_rate, keras.Variable):
+        raise JobError(f"`lr` of an optimizer with a schedule must not be set: it is computed. Received: {value!r}.")
+    number = float(np.asarray(value))
+    if not optimizer.built:
+        optimizer._learning_rate.assign(number)
+        return
+    _assigned[optimizer] = number
+    undecided.warn_once(
+        "`optimizer.lr = ...` had no effect in Keras 0 to 2 on a network that was trained already, until the next "
+        "compile, and has none here. Write K.set_value(model.optimizer.lr, ...) for one."
+    )
+
+
+# `K.set_value(model.optimizer.lr, ...)`; today's own code has no such name.
+keras.optimizers.Optimizer.lr = property(_rate, _assign_rate)
+
+
+def _readable(optimizer: Any, day: Day) -> Any:
+    """The optimizer, with a rate that has the methods of Theano's variables."""
+    rate = optimizer._learning_rate
+    if not day.speaks_keras_2 and isinstance(rate, keras.Variable):
+        rate.set_value, rate.get_value = rate.assign, rate.numpy
+    return optimizer
 
 
 def get(value: Any, day: Day) -> Any:
     """An optimizer by its name of that day, or the one that is given."""
+    if isinstance(value, Mapping):
+        name = str(value.get("class_name", value.get("name")))
+        known = {each.lower(): each for each in OPTIMIZERS}
+        if name.lower() in known:
+            return from_config(known[name.lower()], day, value.get("config", value))
     if not isinstance(value, str):
         if isinstance(value, keras.optimizers.Optimizer):
             return value

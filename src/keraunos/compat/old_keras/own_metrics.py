@@ -85,15 +85,15 @@ class BatchMetric(keras.metrics.Metric):  # type: ignore[misc]  # Keras is used 
         return ops.divide_no_nan(self.total, self.count)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the metric is made again."""
-        fn = self.fn if isinstance(self.fn, str) else keras.saving.serialize_keras_object(self.fn)
-        return {**super().get_config(), "fn": fn, "masked": self.masked}
+        """The arguments, from which the metric is made again; Keras serializes the function where it writes them."""
+        return {**super().get_config(), "fn": self.fn, "masked": self.masked}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Any:
         """The metric of a configuration."""
         fn = config["fn"]
-        return cls(**{**config, "fn": fn if isinstance(fn, str) else keras.saving.deserialize_keras_object(fn)})
+        read = keras.saving.deserialize_keras_object(fn) if isinstance(fn, Mapping) else fn
+        return cls(**{**config, "fn": read})
 
 
 def _same(one: Any, other: Any) -> Any:
