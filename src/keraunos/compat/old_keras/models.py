@@ -17,7 +17,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keraunos.compat.old_keras import accuracy, compiled, generators, layer_lists, optimizers, undecided, values
+from keraunos.compat.old_keras import accuracy, compiled, files, generators, layer_lists, optimizers, undecided, values
 from keraunos.compat.old_keras.days import DAYS, Day
 from keraunos.compat.old_keras.layers import first_inputs
 from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
@@ -98,12 +98,13 @@ def unpickled(day: str, content: bytes) -> Any:
 def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """The model that `to_json` or `to_yaml` of here wrote."""
     try:
-        json.loads(text)
+        config = json.loads(text)
     except (TypeError, ValueError) as error:
         raise ModelError(
             "The text of a model must be what `to_json` or `to_yaml` gave, which is JSON here. Received: "
             f"{str(text)[:60]!r}. A model that an older Keras wrote as YAML has to be built again."
         ) from error
+    files.check_text(config, str(text), day)
     try:
         return _again(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
     except Exception as error:
@@ -115,6 +116,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
     """The model in a file that `save` wrote."""
+    files.check_file(filepath, day)
     return _again(keras.saving.load_model(filepath, dict(custom_objects or {}), compile=compile), day)
 
 
