@@ -119,6 +119,7 @@ def _moved(model, train):
 
 @pytest.mark.parametrize("package", [keras1, keras2, tf_keras], ids=lambda package: package.__name__)
 @pytest.mark.parametrize("call", ["train_on_batch", "fit"])
+@pytest.mark.filterwarnings("ignore:The model does not have any trainable weights")
 def test_what_is_trained_is_settled_by_compile(package, call):
     epochs = {} if call == "train_on_batch" else {"epochs" if package is not keras1 else "nb_epoch": 1, "verbose": 0}
     discriminator, generator, both = _adversaries(package)

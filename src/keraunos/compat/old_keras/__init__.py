@@ -5,6 +5,8 @@
 - `values`, `layers`, `layers_2`, `weights`, `fans`, `optimizers`, `merging`, `models`, `generators` and `tools` carry
   the tables out; what they make is today's Keras, or one of the registered classes in `own_layers`, `own_images` and
   `own_initializers`;
+- `compiled`, `layer_lists`, `layer_names`, `files` and `own_models` keep what models and layers were to programs
+  besides their calls;
 - `packages` makes the modules of the day, under the names that programs import them by; `contents` fills them with
   `names`, and `backend_names`;
 - `evidence` tells from a program's source which day it is of.

@@ -40,8 +40,8 @@ def _check(what: str, version: str, config: str, day: Day) -> None:
     saved = "an older Keras" if number == "0" else f"Keras {version}"
     raise ModelError(
         f"{what} must hold a model that was saved here, or by Keras 3. Received: one of {saved}, whose names mean "
-        "other things today, as 'hard_sigmoid' does. Build the model in the program as it was built; a file's weights come "
-        "by model.load_weights."
+        "other things today, as 'hard_sigmoid' does. Build the model in the program as it was built; a file's weights "
+        "come by model.load_weights."
     )
 
 
