@@ -165,7 +165,7 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     mode = given.pop("class_mode", None)
     if mode is not None:
         accuracy.say_mode(model, mode)
-    given["optimizer"] = optimizers.get(given["optimizer"], day)
+    given["optimizer"] = optimizers.for_compile(given["optimizer"], day)
     given["loss"] = values.loss(given["loss"], day)
     if given.get("metrics"):
         given["metrics"] = accuracy.by_loss(values.metrics(given["metrics"], day), given["loss"], day)

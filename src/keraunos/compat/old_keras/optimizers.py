@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import keras
 
@@ -73,6 +74,26 @@ def get(value: Any, day: Day) -> Any:
     if value.lower() not in by_name:
         raise JobError(one_of("optimizer", value, by_name))
     return make(by_name[value.lower()], day, (), {})
+
+
+def for_compile(value: Any, day: Day) -> Any:
+    """The optimizer for one more `compile`: its moments began anew each time then, and may not be others' today."""
+    optimizer = get(value, day)
+    if optimizer not in _compiled:
+        _compiled.add(optimizer)
+        return optimizer
+    undecided.warn_once(
+        "An optimizer that `compile` is given again is a new one with the same settings for each model, as today's "
+        "Keras has it: its rate and its count of steps, which models shared then, are each one's own. Set the rate by "
+        "model.optimizer.lr."
+    )
+    again = type(optimizer).from_config(optimizer.get_config())
+    name_rate(again)
+    _compiled.add(again)
+    return again
+
+
+_compiled: WeakSet[Any] = WeakSet()
 
 
 def refusal(name: str) -> JobError:
