@@ -6,6 +6,8 @@
   `generators` and `tools` carry the tables out; what they make is today's Keras, or one of the registered classes in
   `own_layers`, `own_images`, `own_initializers`, `own_metrics` and `own_optimizers`, or one of the callbacks in
   `own_callbacks`;
+- `compiled`, `layer_lists`, `layer_names`, `older_files` and `own_models` keep what models and layers were to programs
+  besides their calls;
 - `packages` makes the modules of the day, under the names that programs import them by; `contents` fills them with
   `names`, and `backend_names`;
 - `evidence` tells from a program's source which day it is of.

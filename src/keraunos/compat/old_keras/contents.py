@@ -11,6 +11,7 @@ import keras
 
 from keraunos.compat.old_keras import (
     backend_names,
+    layer_names,
     layers,
     layers_2,
     merging,
@@ -49,8 +50,18 @@ _SHORT = {
     "AtrousConv2D": "AtrousConvolution2D",
     "SeparableConv2D": "SeparableConvolution2D",
 }
+# So did Keras 2, after its own names.
+_LEGACY_2 = {
+    "Deconvolution2D": "Conv2DTranspose",
+    "Deconv2D": "Conv2DTranspose",
+    "Deconvolution3D": "Conv3DTranspose",
+    "Deconv3D": "Conv3DTranspose",
+}
 _OWN_LAYER = "Layers of one's own had other methods then: get_output_shape_for, and weights of the backend."
 _WRITTEN_AS_NAME = "Initializers are given by name: init='uniform'."
+
+
+layer_names.install()
 
 
 def names_of(package: str, part: str, day: Day) -> Names:
@@ -112,6 +123,9 @@ def _layers_2(module: str, day: Day) -> Names:
     )
     found["Input"] = keras.Input
     if day.name == "2":
+        found.update({name: found[today] for name, today in _LEGACY_2.items()})
+        for name, today in (("AtrousConvolution1D", keras.layers.Conv1D), ("AtrousConvolution2D", keras.layers.Conv2D)):
+            found[name] = OldName(module, name, _making(layers_2.make, name, day), today, None)
         found["merge"] = _function(merging.merge, day)
     return found
 

@@ -36,6 +36,10 @@ _COMMON = (
     "input_length",
 )
 _OF_LOOPS = ("return_sequences", "go_backwards", "stateful", "unroll", "consume_less", "forget_bias_init")
+_SIDES = {
+    "ZeroPadding1D": ("left_pad", "right_pad"),
+    "ZeroPadding2D": ("top_pad", "bottom_pad", "left_pad", "right_pad"),
+}
 _IMAGES = (
     "Conv2D",
     "Conv2DTranspose",
@@ -68,6 +72,8 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     if given.get("dim_ordering") in {None, "default"}:
         _check_ordering(name, entry, shape, day)
     _check_meanings(name, entry, day, given)
+    if name.startswith("ZeroPadding") and "padding" in given:
+        given["padding"] = _pads(name, given["padding"])
     told_output = given.pop("output_shape", None) if name == "Deconvolution2D" else None
     gates = {each: given.pop(each) for each in _OF_LOOPS if each in given}
     today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
@@ -286,6 +292,18 @@ def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any])
             f"`W_constraint` of {name} must be left out where channels come first: it went along the filters then, and "
             f"goes along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
         )
+
+
+def _pads(name: str, padding: Any) -> Any:
+    """How many zeros there are at each end, as today's layer takes them; a dict or four numbers in Keras 1.2."""
+    sides = _SIDES.get(name, ())
+    if isinstance(padding, Mapping):
+        if not sides or not padding.keys() <= set(sides):
+            raise JobError(f"`padding` of {name} must have some of the keys {sides!r}. Received: {dict(padding)!r}.")
+        padding = tuple(padding.get(side, 0) for side in sides)
+    if isinstance(padding, (tuple, list)) and len(padding) == 4:
+        return (tuple(padding[:2]), tuple(padding[2:]))
+    return tuple(padding) if isinstance(padding, list) else padding
 
 
 def _check_output_shape(layer: Any, told: tuple[Any, ...]) -> None:

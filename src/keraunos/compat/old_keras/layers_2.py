@@ -22,6 +22,7 @@ from keraunos.errors import JobError
 # How many arguments without a name stand where they stood then.
 _SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 5, "Embedding": 4}
 _KERNEL_AXES = {"Conv2D": 2, "Conv3D": 3, "SeparableConv2D": 2, "Conv2DTranspose": 2}
+_RECURRENT = ("SimpleRNN", "GRU", "LSTM")
 _GATED = ("GRU", "LSTM", "ConvLSTM2D", "GRUCell", "LSTMCell")
 _IMPLEMENTATIONS = (0, 1, 2)
 _NEW_NAMES = {"Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D"}
@@ -29,7 +30,10 @@ _NEW_NAMES = {"Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The layer that a call of Keras 2 means."""
-    name = _NEW_NAMES.get(name, name)
+    wide = {"AtrousConvolution1D": "Conv1D", "AtrousConvolution2D": "Conv2D"}
+    if name in wide:
+        named = {("dilation_rate" if each == "atrous_rate" else each): value for each, value in named.items()}
+    name = _NEW_NAMES.get(name, wide.get(name, name))
     places = list(arguments)
     if day.name == "2" and name in _KERNEL_AXES:
         places = _joined_kernel(name, places)
@@ -45,6 +49,11 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     shape = _shape(name, given)
     weights = given.pop("weights", None)
     dtype = given.pop("input_dtype", None)
+    economy = given.pop("consume_less", "cpu") if name in _RECURRENT else "cpu"
+    if economy not in {"cpu", "mem", "gpu"}:
+        raise JobError(f"`consume_less` of {name} must be 'cpu', 'mem' or 'gpu'. Received: {economy!r}.")
+    if name == "Conv2DTranspose" and day.name == "2":
+        given.pop("output_shape", None)  # Keras 2 worked it out itself, too
     if given.pop("implementation", 1) not in _IMPLEMENTATIONS:
         raise JobError(f"`implementation` of {name} must be 0, 1 or 2. Received: {named['implementation']!r}.")
     if day.name == "2":
@@ -93,7 +102,12 @@ def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for each, value in named.items():
         new = each
-        if old is not None and day.name == "2" and each in old.renamed and each != "stride":
+        if (
+            old is not None
+            and day.name == "2"
+            and each in old.renamed
+            and (each != "stride" or name.endswith("Pooling1D"))
+        ):
             new = old.renamed[each]
         if name == "LeakyReLU" and each == "alpha":
             new = "negative_slope"

@@ -23,6 +23,7 @@ from keraunos.compat.old_keras import (
     fitting,
     generators,
     layer_lists,
+    older_files,
     optimizers,
     values,
 )
@@ -103,12 +104,13 @@ def unpickled(day: str, content: bytes) -> Any:
 def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """The model that `to_json` or `to_yaml` of here wrote."""
     try:
-        json.loads(text)
+        config = json.loads(text)
     except (TypeError, ValueError) as error:
         raise ModelError(
             "The text of a model must be what `to_json` or `to_yaml` gave, which is JSON here. Received: "
             f"{str(text)[:60]!r}. A model that an older Keras wrote as YAML has to be built again."
         ) from error
+    older_files.check_text(config, str(text), day)
     try:
         return _again(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
     except Exception as error:
@@ -120,6 +122,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
     """The model in a file that `save` wrote."""
+    older_files.check_file(filepath, day)
     return _again(files.load_model(filepath, custom_objects or {}, compile=compile), day)
 
 

@@ -86,7 +86,7 @@ def constraint(value: Any, day: Day) -> Any:
 
 def padding(value: Any, _day: Day) -> Any:
     """How a convolution treats the border."""
-    if value in {"full", "half"}:
+    if isinstance(value, str) and value in {"full", "half"}:
         raise JobError(
             f"`border_mode` must be 'valid' or 'same'. Received: {value!r}, which only Theano had. Add a ZeroPadding "
             "layer before one with border_mode='valid'."
