@@ -197,7 +197,7 @@ def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("fit_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.fit_generator(given, functools.partial(keras.Model.fit, model))
+    return generators.fit_generator(model, given, functools.partial(keras.Model.fit, model))
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -229,6 +229,37 @@ def _save_weights(model: Any, day: Day, filepath: str, overwrite: bool | None = 
 
     with h5py.File(path, "w") as file:
         legacy_h5_format.save_weights_to_hdf5_group(file, model)
+
+
+def _load_weights(model: Any, _day: Day, filepath: Any, by_name: bool = False, **named: Any) -> None:
+    """Read the weights from a file of any name that `save_weights` wrote."""
+    import h5py
+    from keras.src.legacy.saving import legacy_h5_format
+    from keras.src.saving import saving_lib
+
+    path = Path(filepath)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(filepath)!r} of weights.")
+    if path.name.endswith((".weights.h5", ".keras")) and not _is_of_layers(path):
+        keras.Model.load_weights(model, path, **named)
+        return
+    if not h5py.is_hdf5(path):
+        raise ModelError(f"{str(filepath)!r} must be an HDF5 file of weights. Received: a file of another kind.")
+    with h5py.File(path, "r") as file:
+        group = file if "layer_names" in file.attrs else saving_lib.safe_get_h5_group(file, "model_weights")
+        load = legacy_h5_format.load_weights_from_hdf5_group
+        load = legacy_h5_format.load_weights_from_hdf5_group_by_name if by_name else load
+        load(group, model, **named)
+
+
+def _is_of_layers(path: Path) -> bool:
+    """Whether the file has weights by layers, as until Keras 2."""
+    import h5py
+
+    if not h5py.is_hdf5(path):
+        return False
+    with h5py.File(path, "r") as file:
+        return "layer_names" in file.attrs
 
 
 def _say_weights(given: Mapping[str, Any]) -> None:
@@ -303,4 +334,5 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "predict_generator": _predict_generator,
     "to_yaml": _to_yaml,
     "save_weights": _save_weights,
+    "load_weights": _load_weights,
 }
