@@ -29,7 +29,10 @@ GRAPH_LAYERS = frozenset({"keraunos.compat.zoo.pipeline.api.net.graph_net", "ker
 # modules have no business in a file.
 OWN_MODULES = frozenset(
     {
+        "keraunos.compat.old_keras.own_images",
+        "keraunos.compat.old_keras.own_initializers",
         "keraunos.compat.old_keras.own_layers",
+        "keraunos.compat.old_keras.own_metrics",
         "keraunos.compat.paddle.lowering.evaluators",
         "keraunos.compat.paddle.lowering.keras_layers",
         "keraunos.compat.paddle.updates.optimizer",

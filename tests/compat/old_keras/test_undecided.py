@@ -126,6 +126,8 @@ TOLD = {
     "Adam of Keras 2": (keras2.optimizers.Adam, "1e-08 until 2.1.2 and 1e-07"),
     "LSTM of Keras 2": (lambda: keras2.layers.LSTM(3), "'sigmoid' in 2.3 and 'hard_sigmoid'"),
     "BatchNormalization of Keras 1": (keras1.layers.BatchNormalization, "1e-05 until 1.1 and 0.001"),
+    "BatchNormalization of Keras 0": (keras0.layers.BatchNormalization, "'uniform' until 0.3.2 and 'one'"),
+    "MaxoutDense of Keras 0": (lambda: keras0.layers.MaxoutDense(4), "until 0.3.2"),
     "Convolution1D of Keras 1": (lambda: keras1.layers.Convolution1D(3, 3), "'uniform' until 1.1"),
     "channels of Keras 1": (keras1.layers.MaxPooling2D, "channels first until Keras 1.0"),
     "ImageDataGenerator of Keras 1": (lambda: _generator(keras1), "`featurewise_center` meant True until 1.0.1"),
@@ -149,7 +151,7 @@ DECIDED = (
     tf_keras.optimizers.Adam,
     lambda: keras2.layers.LSTM(3, "tanh", "sigmoid"),
     lambda: keras1.layers.BatchNormalization(1e-5, 0, -1, 0.9),
-    keras0.layers.BatchNormalization,
+    lambda: keras0.layers.BatchNormalization((4,)),
     lambda: keras0.layers.GRU(4, 3),
     lambda: keras1.layers.Convolution2D(3, 3, 3, dim_ordering="th"),
 )
@@ -187,7 +189,11 @@ def test_places_of_optimizers():
 
 def test_a_mode_that_stood_before_save_weights_only():
     made = keras0.callbacks.ModelCheckpoint("a.keras", "val_acc", 0, True, "max")
-    assert (made.save_weights_only, made.save_best_only, made.mode) == (False, True, "max")
+    assert (made.save_weights_only, made.save_best_only, made.mode) == (
+        True,
+        True,
+        "max",
+    )  # Keras 0 saved weights alone
 
 
 def test_the_accuracy_of_the_class_mode_and_of_the_loss():

@@ -44,6 +44,24 @@ def test_a_module_for_python_3_is_loaded_as_ever(beside):
     assert (beside / "__pycache__").exists()
 
 
+BOTH = {
+    "plain": ("half = 7 / 2\n", 3),
+    "future": ("from __future__ import division\nhalf = 7 / 2\n", 3.5),
+    "knows": ("import sys\nPY3 = sys.version_info[0] >= 3\nhalf = 7 / 2\n", 3.5),
+    "new": ("def f(x: int) -> int: return x\nhalf = 7 / 2\n", 3.5),
+}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_module_beside_a_program_for_python_2_is_for_python_2_unless_it_tells_otherwise(beside, name):
+    source, half = BOTH[name]
+    (beside / f"{name}beside.py").write_text(source)
+    with imports.installed(beside=True):
+        assert importlib.import_module(f"{name}beside").half == half
+    (beside / f"{name}alone.py").write_text(source)
+    assert importlib.import_module(f"{name}alone").half == 3.5
+
+
 def test_installed_packages_are_left_alone(beside, monkeypatch):
     packages = beside / "lib" / "site-packages"
     packages.mkdir(parents=True)

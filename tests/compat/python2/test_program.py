@@ -51,6 +51,8 @@ PRINTS = {
     "def f((a, b), c): return a + b + c\nprint f((1, 2), 3)": "6\n",
     "it = iter([1, 2])\nprint it.next(), it.next()": "1 2\n",
     "class C:\n    def next(self): return 5\n    def __iter__(self): return self\nprint next(C()), C().next()": "5 5\n",
+    "class E(Exception):\n    message = 'its own'\ndef f(e, *a):\n    try: raise e(*a)\n    except Exception, x:"
+    " print repr(x.message),\nf(KeyError, 'k'); f(KeyError); f(KeyError, 1, 2); f(E, 3)": "'k' '' '' 'its own' ",
     "class C:\n    def __nonzero__(self): return False\nprint bool(C())": "False\n",
     "class C:\n    def __div__(self, other): return 'divided'\nprint C() / 2": "divided\n",
     "class C:\n    def __init__(self, n): self.n = n\n    def __cmp__(self, o): return cmp(self.n, o.n)\n"
@@ -71,6 +73,30 @@ PRINTS = {
     "import struct\nprint struct.unpack('>h', buffer(b'\\0\\1\\2', 1, 2))[0], ord(b'a'[0])": "258 97\n",
     "import types\nprint type('') == types.StringType": "True\n",
     "if True:\n\tx = 1\n        y = 2\nprint x + y": "3\n",
+    "exec 'y = 7 / 2; z = range(2) + map(None, [y])'\nprint y, z": "3 [0, 1, 3]\n",
+    "names = {}\nexec 'def f(n): return n / 2' in names\nprint names['f'](7)": "3\n",
+    "print eval('7 / 2'), eval(compile('unicode(9 / 2)', 'x', 'eval')), (lambda n: eval('n / 2'))(7)": "3 4 3\n",
+    "from __future__ import division\nprint eval('7 / 2')": "3.5\n",
+    "def f(s):\n    exec s in globals()\n    return made\nprint f('made = 5')": "5\n",
+    "import math\nprint math.floor(7 / 2.0) / 2, math.ceil(5 / 2.0) / 2, range(5)[math.floor(2.5)]": "1.5 1.5 2\n",
+    "from math import *\nprint ceil(2.1), floor(-0.5), sqrt(4), xrange(ceil(1.5))[1]": "3.0 -1.0 2.0 1\n",
+    "import numpy as np\nprint np.divide(7, 2), np.divide(7, 2.0), np.divide(np.array([7]), [2])": "3 3.5 [3]\n",
+    "b = u'\\u00e9x'.encode('utf-8')\nprint b, 'n %s' % b, '{0}'.format(b), str(b), [b], '%(k)s' % {'k': b}": (
+        "éx n éx éx éx ['éx'] éx\n"
+    ),
+    "s = 'abc'\nif isinstance(s, unicode): s = s.encode('utf-8')\n"
+    "print s == 'abc', s != 'abc', s in ('abc', 'd'), s not in {'abc': 1}, {'abc': 1}.get(s), isinstance(s, str)": (
+        "True False True False 1 True\n"
+    ),
+    "d = b'PK12'\nprint d[0] == 'P', d[0] in ('P', 'Q'), d[:2] == 'PK', 'K1' in d, {d: 1}.get('x', 0)": (
+        "True True True True 0\n"
+    ),
+    "print 'abc'.decode('utf-8'), 'abc'.decode(), b'abc'.decode('ascii')": "abc abc abc\n",
+    "import numpy as np\na = np.array([b'a', b'b'])\nprint a == 'a', 'b' != a, a[0] == 'a'": (
+        "[ True False] [ True False] True\n"
+    ),
+    "class C(object):\n    def __eq__(self, other): return True\nprint len({C(): 1})": "1\n",
+    "import numpy\nprint (numpy.zeros(3)).shape": "(3,)\n",
     "x = '''a\n\tb'''\nif x:\n\tprint len(x)": "4\n",
 }  # fmt: skip
 
@@ -210,6 +236,13 @@ REFUSED = {
     "f(async=True)\nprint 1": r"is a program for Python 2 that cannot be translated: line 1: .*'f\(async=True\)'",
     "class C:\n    def __getslice__(self, i, j): pass\nprint 1": "line 2: the class C defines __getslice__",
     "x = 1\ny = [x for x in (2, 3)]\nprint x": "line 3: 'x' is read after a list comprehension",
+    "x = 0\nwhile x < 9:\n    y = [x for x in (2, 3)]\n    x += 1\nprint 1": "line 4: 'x' is read after a",
+    "x = 0\nfor i in (1, 2):\n    print x\n    y = [x for x in (2, 3)]": "line 3: 'x' is read after a list",
+    "x = 0\ny = [x for x in (2, 3)]\ndef f(): return x\nprint f()": "line 3: 'x' is read after a list comprehension",
+    "x = 0\ny = [x for x in (2, 3)]\nprint [x * z for z in y]": "line 3: 'x' is read after a list comprehension",
+    "def f(y):\n    x = 0\n    exec 'x = ' + y\n    return x\nprint f('1')": "'x', in 'f', line 3 of 'program.py'",
+    "def f(y):\n    exec 'x = ' + y\n    return x\nprint f('1')": "not bind .* Received: 'x', in 'f', line 2",
+    "print 'x'.decode('utf-16')": "can be decoded from .* Received: 'utf-16'",
     "print 1\nsys.setdefaultencoding('latin-1')": "can be given 'utf-8' only here. Received: 'latin-1'",
 }
 
@@ -218,6 +251,32 @@ REFUSED = {
 def test_what_cannot_be_translated_is_refused_by_name(source):
     with pytest.raises(JobError, match=REFUSED[source]):
         ran(source)
+
+
+LEFT_AND_NOT_READ = [
+    "x = 0\n[x for x in (1, 2)]\ndef f(x): return x\ng = lambda x: x\nprint f(3), g(4)",
+    "for x in (3, 4):\n    [x for x in ()]\nprint 3, 4",
+    "def f(rows):\n    for r in rows:\n        y = [c for c in r]\n    return [c for c in y]\nprint 3, f(['4'])[0]",
+    "x = [x for x in (3, 4)]\nprint x[0], x[1]",
+    "def f(): return [i for i in 'ab']\ndef g():\n    i = 3\n    def h(): return i\n    return h()\nprint g(), 4",
+]
+
+
+@pytest.mark.parametrize("source", LEFT_AND_NOT_READ)
+def test_variables_that_are_left_and_not_read_are_no_matter(source, capsys):
+    assert printed(source, capsys) == "3 4\n"
+
+
+def test_tables_are_read_and_written_as_bytes(tmp_path, capsys):
+    path = str(tmp_path / "t.csv")
+    source = (
+        f"import csv\nwith open({path!r}, 'wb') as f:\n    w = csv.writer(f)\n    w.writerow(['n', u'\\u00e9'])\n"
+        "    csv.DictWriter(f, ['n', 'w']).writerow({'n': 1, 'w': 'x'})\n"
+        f"with open({path!r}, 'rb') as f: print list(csv.reader(f)),\n"
+        f"with open({path!r}, 'rb') as f: print csv.DictReader(f).next()['n']\n"
+        f"with open({path!r}, 'rb') as f: print [line.split(b',')[0] == 'n' for line in f]\n"
+    )
+    assert printed(source, capsys) == "[['n', 'é'], ['1', 'x']] 1\n[True, False]\n"
 
 
 def test_a_variable_that_is_bound_again_after_a_comprehension_is_no_matter(capsys):

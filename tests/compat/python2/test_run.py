@@ -15,6 +15,7 @@ ENVIRONMENT = {
 PROGRAM = """\
 import sys
 import shapes
+import plain
 
 rows = sc.parallelize(xrange(10), 2)
 
@@ -22,7 +23,7 @@ rows = sc.parallelize(xrange(10), 2)
 def halves(partition):
     import late
     for x in partition:
-        yield x / 2, map(None, [x])[0], late.third(x), shapes.area((x, 2))
+        yield plain.half(x), map(None, [x])[0], late.third(x), shapes.area((x, 2))
 
 
 total = 0
@@ -51,6 +52,7 @@ def run(folder, *arguments, **environment):
 def test_functions_on_executors_and_modules_beside_the_program(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "shapes.py").write_text(SHAPES)
+    (tmp_path / "plain.py").write_text("def half(x):\n    return x / 2\n")
     (tmp_path / "late.py").write_text(
         "def third(x):\n    try:\n        return x / 3\n    except TypeError, e:\n        raise\n"
     )

@@ -48,7 +48,9 @@ else:
         (nn.Sigmoid(), X, 1 / (1 + np.exp(-X))),
         (nn.HardSigmoid(), X, np.clip(0.2 * X + 0.5, 0, 1)),
         (nn.LogSoftMax(), X, X - np.log(np.exp(X).sum(-1, keepdims=True))),
-        (nn.SoftMax(), X, np.exp(X) / np.exp(X).sum(-1, keepdims=True)),
+        (nn.SoftMax(), X[0], np.exp(X[0]) / np.exp(X[0]).sum(-1, keepdims=True)),
+        (nn.SoftMax(), IMAGES, np.exp(IMAGES) / np.exp(IMAGES).sum(1, keepdims=True)),
+        (nn.SoftMin(), IMAGES, np.exp(-IMAGES) / np.exp(-IMAGES).sum(1, keepdims=True)),
         (nn.SoftPlus(2.0), X, np.log1p(np.exp(2 * X)) / 2),
         (nn.ELU(0.5), X, np.where(X > 0, X, 0.5 * (np.exp(X) - 1))),
         (nn.LeakyReLU(), X, np.where(X > 0, X, 0.01 * X)),
@@ -56,7 +58,9 @@ else:
         (nn.Clamp(-1, 1), X, np.clip(X, -1, 1)),
         (nn.Power(2, 3, 1), X, (1 + 3 * X) ** 2),
         (nn.PReLU(), X, np.where(X > 0, X, X / 4)),
-        (nn.Normalize(2), X, X / np.sqrt((X**2).sum(-1, keepdims=True))),
+        (nn.Normalize(2), X[0], X[0] / np.sqrt((X[0] ** 2).sum(-1, keepdims=True))),
+        (nn.Normalize(2, 1.0), IMAGES, IMAGES / np.sqrt((IMAGES**2).sum(1, keepdims=True) + 1)),
+        (nn.Normalize(1.7976931348623157e308), X[0], X[0] / np.abs(X[0]).max(1, keepdims=True)),
         (nn.Reshape([12]), X, X.reshape(2, 12)),
         (nn.View([2, 6]), X, X.reshape(2, 2, 6)),
         (nn.Select(2, -1), X, X[:, -1]),
@@ -64,6 +68,11 @@ else:
         (nn.Narrow(3, 2, 2), X, X[:, :, 1:3]),
         (nn.Narrow(2, 2, -1), X, X[:, 1:]),
         (nn.Unsqueeze(2), X, X[:, np.newaxis]),
+        (nn.Unsqueeze(0), X, X[..., np.newaxis]),
+        (nn.Unsqueeze(-1), X, X[..., np.newaxis, :]),
+        (nn.Unsqueeze(1, 2), X, X[:, np.newaxis]),
+        (nn.Squeeze(1, 2), X[:, :1], X[:, 0]),
+        (nn.Replicate(2, 1, 2), X, np.stack([X, X], 1)),
         (nn.Transpose([(2, 3)]), X, X.swapaxes(1, 2)),
         (nn.Sum(2), X, X.sum(1)),
         (nn.Sum(1, n_input_dims=2, size_average=True), X, X.mean(1)),
@@ -74,6 +83,16 @@ else:
         (nn.CDivTable(), [X, 2 * X], np.full_like(X, 0.5)),
         (nn.JoinTable(2, 2), [X, X], np.concatenate([X, X], 2)),
         (nn.JoinTable(2, -1), [X, X], np.concatenate([X, X], 1)),
+        # An input without a further dimension: it is no row's dimension that is meant.
+        (nn.JoinTable(2, 3), [X, X], np.concatenate([X, X], 1)),
+        (nn.JoinTable(2, 2), [X[0], X[0]], np.concatenate([X[0], X[0]], 1)),
+        (nn.Sum(2, 3), X, X.sum(1)),
+        (nn.Mean(2, 3), X, X.mean(1)),
+        (nn.Max(2, 3), X, X.max(1)),
+        (nn.Min(2, 3), X, X.min(1)),
+        (nn.Min(2, 2), X, X.min(2)),
+        (nn.Unsqueeze(2, 3), X, X[:, np.newaxis]),
+        (nn.Replicate(2, 2, 3), X, np.stack([X, X], 1)),
         (nn.SelectTable(2), [X, 2 * X], 2 * X),
         (nn.DotProduct(), [X[:, 0], X[:, 1]], (X[:, 0] * X[:, 1]).sum(1)),
         (nn.MM(trans_b=True), [X, X], X @ X.swapaxes(1, 2)),
@@ -89,6 +108,27 @@ else:
             np.testing.assert_allclose(
                 module.evaluate().forward(given), expected, rtol=1e-4, atol=1e-5, err_msg=module.name()
             )
+
+    def test_the_parts_of_a_table_are_along_the_dimension_that_is_meant():
+        assert [len(nn.SplitTable(2, dims).forward(X)) for dims in (-1, 2, 3)] == [3, 4, 3]
+
+    def test_places_that_are_not_there_are_refused():
+        for make, told in (
+            (lambda: nn.Select(2, 0), "`index` of Select must be counted from 1"),
+            (lambda: nn.SelectTable(0), "`index` of SelectTable must be counted from 1"),
+            (lambda: nn.SelectTable(-1), "`index` of SelectTable must be counted from 1"),
+            (lambda: nn.Narrow(2, 0), "`offset` of Narrow must be counted from 1"),
+            (lambda: nn.Narrow(2, -1), "`offset` of Narrow must be counted from 1"),
+            (lambda: zoo.Narrow(1, -1), "`offset` of Narrow must be counted from 0"),
+        ):
+            with pytest.raises(JobError, match=told):
+                make()
+        for offset, length in ((3, 2), (4, -1), (1, 0)):
+            with pytest.raises(ModelError, match="must take places that are there"):
+                nn.Narrow(2, offset, length).forward(X)
+        for module in (nn.SoftMax(), nn.SoftMin(), nn.Normalize(2)):
+            with pytest.raises(ModelError, match="takes rows of numbers"):
+                module.forward(X)
 
     def test_pooling_fills_up_windows_and_counts_zeros_as_bigdl_does():
         ones = np.ones((1, 1, 4, 4), np.float32)

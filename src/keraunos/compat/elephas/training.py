@@ -12,6 +12,7 @@ from pyspark import RDD, SparkContext
 
 from keraunos.compat.elephas import rows
 from keraunos.compat.elephas.translate import FitOptions, schedule_of, workers_of
+from keraunos.compat.old_keras.compiled import as_compiled
 from keraunos.errors import DataError, ModelError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.training_job import ModelSource, TrainingJob
@@ -55,6 +56,19 @@ def train(
     memory: RuleMemory | None = None,
 ) -> TrainingResult:
     """Train on an RDD's elements; the network has the trained weights then. `classes` makes class numbers one-hot."""
+    with as_compiled(network.model):
+        return _train(network, rdd, plan, options, classes, ports, memory)
+
+
+def _train(
+    network: Network,
+    rdd: RDD[Any],
+    plan: ExchangePlan,
+    options: FitOptions,
+    classes: int | None,
+    ports: tuple[int, int] | None,
+    memory: RuleMemory | None,
+) -> TrainingResult:
     check_compiled(network.model)
     if not network.model.built:
         # Only here an element is looked at before training: nobody else can say what shape the model is to have.

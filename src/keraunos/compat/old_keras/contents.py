@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from keraunos.compat.old_keras import (
     models,
     optimizers,
     own_layers,
+    own_metrics,
+    own_models,
     tools,
     values,
 )
@@ -124,18 +127,22 @@ def _models(package: str, day: Day) -> Names:
         "slice_X": tools.slice_X,
         "Graph": refused(module, "Graph", REFUSED_LAYERS["Graph"]),
     }
-    base = keras.Model if day.speaks_keras_2 else _OWN_LAYER
-    found["Model"] = OldName(module, "Model", functools.partial(models.functional, day), keras.Model, base)
+    found["Model"] = _model(module, "Model", models.functional, keras.Model, day)
     if day.name == "0":
         del found["Model"]
     if day.speaks_keras_2:
-        found["clone_model"] = lambda *given, **named: models.dressed(keras.models.clone_model(*given, **named), day)
+        found["clone_model"] = functools.partial(models.clone, day)
     return found
 
 
 def _sequential(module: str, day: Day) -> OldName:
-    base = keras.Sequential if day.speaks_keras_2 else _OWN_LAYER
-    return OldName(module, "Sequential", functools.partial(models.sequential, day), keras.Sequential, base)
+    return _model(module, "Sequential", models.sequential, keras.Sequential, day)
+
+
+def _model(module: str, name: str, make: Callable[..., Any], today: Any, day: Day) -> OldName:
+    base = own_models.bases(day.name, today) if day.speaks_keras_2 else _OWN_LAYER
+    own = {"from_config": functools.partial(models.from_config, day, today)}
+    return OldName(module, name, functools.partial(make, day), today, base, own)
 
 
 def _optimizers(package: str, day: Day) -> Names:
@@ -156,9 +163,13 @@ def _optimizers(package: str, day: Day) -> Names:
 
 def _regularizers(package: str, day: Day) -> Names:
     if day.speaks_keras_2:
-        return _public(keras.regularizers) | {"l1_l2": keras.regularizers.L1L2}
+        return _public(keras.regularizers) | {
+            "l1_l2": values.l1_l2,
+            **_get(keras.regularizers, values.regularizer, day),
+        }
     module = f"{package}.regularizers"
     found: Names = {name: functools.partial(values.named_regularizer, name, day) for name in REGULARIZERS}
+    found.update(_get(keras.regularizers, values.regularizer, day))
     found.update({name: refused(module, name, instead) for name, instead in REFUSED_REGULARIZERS.items()})
     return found
 
@@ -166,19 +177,21 @@ def _regularizers(package: str, day: Day) -> Names:
 def _constraints(_package: str, day: Day) -> Names:
     old: Names = {name: functools.partial(values.named_constraint, name, day) for name in CONSTRAINTS}
     if not day.speaks_keras_2:
-        return old
-    return _public(keras.constraints) | {was: getattr(keras.constraints, now) for was, now in CONSTRAINTS_2.items()}
+        return old | _get(keras.constraints, values.constraint, day)
+    found = _public(keras.constraints) | {was: getattr(keras.constraints, now) for was, now in CONSTRAINTS_2.items()}
+    return found | {"max_norm": keras.constraints.MaxNorm}
 
 
 def _activations(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.activations, name) for name in ACTIVATIONS}
-    found["hard_sigmoid"] = own_layers.hard_sigmoid
+    found.update(hard_sigmoid=own_layers.hard_sigmoid, **_get(keras.activations, values.activation, day))
     return (_public(keras.activations) if day.speaks_keras_2 else {}) | found
 
 
 def _objectives(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.losses, name) for name in LOSSES if hasattr(keras.losses, name)}
     found["cosine_proximity"] = values.proximity(day)
+    found.update({name: values.margins(name, day) for name in values.HINGES})
     found = (_public(keras.losses) if day.speaks_keras_2 else {}) | found
     found.update(_by_short_names(found))
     found["get"] = lambda name: keras.losses.get(values.loss(name, day))
@@ -188,6 +201,10 @@ def _objectives(_package: str, day: Day) -> Names:
 def _metrics(_package: str, day: Day) -> Names:
     found: Names = {name: getattr(keras.metrics, name) for name in METRICS if hasattr(keras.metrics, name)}
     found["cosine_proximity"] = values.proximity(day)
+    if day.name != "tf2":
+        found.update(own_metrics.FUNCTIONS)
+        del found["accuracy"]  # a name in `compile`, and no function of theirs
+        found.update({name: values.margins(name, day) for name in values.HINGES})
     found = (_public(keras.metrics) if day.speaks_keras_2 else {}) | found
     return found | _by_short_names(found)
 
@@ -202,9 +219,12 @@ def _callbacks(package: str, day: Day) -> Names:
     found = _public(keras.callbacks)
     for name, make in (
         ("EarlyStopping", tools.early_stopping),
+        ("LearningRateScheduler", tools.scheduler),
         ("ModelCheckpoint", tools.model_checkpoint),
         ("ReduceLROnPlateau", tools.reduce_on_plateau),
     ):
+        if day.name == "tf2" and name == "LearningRateScheduler":
+            continue
         today = getattr(keras.callbacks, name)
         found[name] = OldName(module, name, functools.partial(make, day), today, today)
     return found
@@ -216,7 +236,7 @@ def _initializers(_package: str, day: Day) -> Names:
     found = _public(keras.initializers)
     found.update(zero=found["zeros"], one=found["ones"])
     found.update(uniform=found["random_uniform"], normal=found["random_normal"])
-    return found
+    return found | _get(keras.initializers, values.initializer, day)
 
 
 def _initializations(package: str, _day: Day) -> Names:
@@ -306,6 +326,21 @@ def _image(package: str, day: Day) -> Names:
     return found | {"ImageDataGenerator": images.generator_class(day, f"{package}.preprocessing.image")}
 
 
+def _get(module: Any, convert: Callable[[Any, Day], Any], day: Day) -> Names:
+    """`get` of a module, by the names of the day."""
+    return {"get": lambda identifier: module.get(convert(identifier, day))}
+
+
+def _applications(_package: str, day: Day) -> Names:
+    """Networks of the day's own methods."""
+
+    def of_day(make: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments, **named: models.dressed(make(*arguments, **named), day)
+
+    found = _public(keras.applications)
+    return {name: of_day(value) if inspect.isfunction(value) else value for name, value in found.items()}
+
+
 def _some(module: Any, *names: str) -> Names:
     return {name: getattr(module, name) for name in names if hasattr(module, name)}
 
@@ -348,7 +383,7 @@ def _input(_day: Day, arguments: Any, named: Mapping[str, Any]) -> Any:
 
 _MAKERS: Mapping[str, Callable[[str, Day], Names]] = {
     "activations": _activations,
-    "applications": lambda _package, _day: _public(keras.applications),
+    "applications": _applications,
     "backend": lambda _package, day: backend_names.functions(day),
     "callbacks": _callbacks,
     "constraints": _constraints,

@@ -16,13 +16,15 @@ from typing import Any
 import keras
 import numpy as np
 
+from keraunos.compat.old_keras import fitting
+from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.model_calls import OF_QUEUES
 from keraunos.errors import DataError, JobError
 
 logger = logging.getLogger(__name__)
 
 
-def fit_generator(model: Any, given: dict[str, Any], fit: Callable[..., Any]) -> Any:
+def fit_generator(model: Any, day: Day, given: dict[str, Any]) -> Any:
     """Train on batches."""
     _say_queues(given)
     batches = given.pop("generator")
@@ -43,26 +45,27 @@ def fit_generator(model: Any, given: dict[str, Any], fit: Callable[..., Any]) ->
             raise JobError("`validation_steps` must be given with a generator to validate on. Received: None.")
         named["validation_data"] = _stream(held, held_steps)
         named["validation_steps"] = held_steps
+    named = fitting.prepared(model, day, named)
     if rows is not None:
         named["shuffle"] = False
-        return _fit_by_rows(model, _weighed(_endless(batches), named), rows, drawn, held_rows, named, fit)
+        return _fit_by_rows(model, _weighed(_endless(batches), named), rows, drawn, held_rows, named)
     if steps is None and not _has_length(batches):
         raise JobError("`steps_per_epoch` must be given with a generator. Received: None.")
     found = _stream(batches, steps)
     if found is not batches:
         named["shuffle"] = False  # batches come as the generator gives them
         found = _weighed(found, named)
-    return fit(found, steps_per_epoch=steps, **named)
+    return keras.Model.fit(model, found, steps_per_epoch=steps, **named)
 
 
-def evaluate_generator(model: Any, given: dict[str, Any]) -> Any:
+def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, Any]], Any]) -> Any:
     """The loss and the metrics over batches."""
     _say_queues(given)
     batches, steps = _batches(given)
     verbose = given.pop("verbose", 0)
     _nothing_left("evaluate_generator", given)
     with _quietly():
-        return keras.Model.evaluate(model, batches, steps=steps, verbose=verbose)
+        return evaluate({"x": batches, "steps": steps, "verbose": verbose})
 
 
 def predict_generator(model: Any, given: dict[str, Any]) -> Any:
@@ -102,7 +105,6 @@ def _fit_by_rows(
     held: Iterator[Any] | None,
     held_rows: float | None,
     named: dict[str, Any],
-    fit: Callable[..., Any],
 ) -> Any:
     """Train epochs of so many rows, each of as many batches as they take."""
     first, epochs = named.pop("initial_epoch", 0), named.pop("epochs", 1)
@@ -121,7 +123,9 @@ def _fit_by_rows(
             named["validation_data"] = _taken(held, held_rows, "nb_val_samples")
         with _quietly():
             taken = _taken(batches, rows, "samples_per_epoch")
-            fit(taken, initial_epoch=epoch, epochs=epoch + 1, callbacks=callbacks, verbose=verbose, **named)
+            keras.Model.fit(
+                model, taken, initial_epoch=epoch, epochs=epoch + 1, callbacks=callbacks, verbose=verbose, **named
+            )
         if model.stop_training:
             break
     if callbacks.begun:

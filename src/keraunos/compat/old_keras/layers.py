@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 import keras
 
-from keraunos.compat.old_keras import undecided, values
+from keraunos.compat.old_keras import own_images, undecided, values, weights
 from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras.fans import as_it_lay
 from keraunos.compat.old_keras.layer_table import LAYERS, Layer
 from keraunos.compat.old_keras.own_layers import PerGate
 from keraunos.errors import JobError
@@ -70,6 +71,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     told_output = given.pop("output_shape", None) if name == "Deconvolution2D" else None
     gates = {each: given.pop(each) for each in _OF_LOOPS if each in given}
     today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
+    as_it_lay(name, today, day, first=first)
     if name in _GATES and gates.get("consume_less", "cpu") != "gpu":
         # Each gate had weights of its own, drawn by its own size.
         for each in ("kernel_initializer", "recurrent_initializer"):
@@ -77,14 +79,15 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     for each in ("name", "trainable"):
         if common.get(each) is not None:
             today[each] = common[each]
-    layer = today_of(entry.today)(**today)
+    layer = _class_of(entry.today, today.get("data_format"))(**today)
     if shape is not None:
         remember_input(layer, shape, common.get("input_dtype"))
     elif name == "Bidirectional":
         remember_inner(layer, given.get("layer"))
     if told_output is not None:
         _check_output_shape(layer, tuple(told_output))
-    return with_weights(layer, common.get("weights"))
+    first_channels = today.get("data_format") == "channels_first"
+    return weights.with_weights(layer, common.get("weights"), weights.laid_out(name, first_channels))
 
 
 def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
@@ -110,23 +113,6 @@ def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return layer
 
 
-def with_weights(layer: Any, weights: Any) -> Any:
-    """The layer, which has these weights as soon as it has any."""
-    if weights is None:
-        return layer
-    if layer.built:
-        layer.set_weights(list(weights))
-        return layer
-    build = layer.build
-
-    def build_with_weights(*shapes: Any, **named: Any) -> None:
-        build(*shapes, **named)
-        layer.set_weights(list(weights))
-
-    layer.build = build_with_weights
-    return layer
-
-
 def _is_own(argument: str, name: str) -> bool:
     """Whether an argument that describes inputs elsewhere is one of the layer's own."""
     return argument == "input_dim" and name == "Embedding"
@@ -146,6 +132,7 @@ def _by_name(
         order = entry.first[0].split()
     elif day.name == "0" and name == "BatchNormalization" and arguments and isinstance(arguments[0], tuple):
         order = ["input_shape", *order]
+        given["gamma_init"] = "uniform"  # so it began, without a choice, until Keras 0.3.3
         if len(arguments[0]) > 1:
             raise JobError(
                 "`input_shape` of BatchNormalization must have one number: until Keras 0.2 every entry of a larger "
@@ -315,6 +302,10 @@ def _check_output_shape(layer: Any, told: tuple[Any, ...]) -> None:
         build(shape)
 
     layer.build = build_checked
+
+
+def _class_of(name: str, data_format: str | None) -> Any:
+    return today_of(name) if ":" in name else own_images.class_of(name, data_format)
 
 
 def today_of(name: str) -> Any:

@@ -6,15 +6,17 @@ Most are the same. Keras 2 also took the arguments of Keras 1 by name, and meant
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 
-from keraunos.compat.old_keras import undecided, values
+from keraunos.compat.old_keras import own_images, undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.layer_table import LAYERS
-from keraunos.compat.old_keras.layers import remember_inner, remember_input, with_weights
+from keraunos.compat.old_keras.layers import remember_inner, remember_input
+from keraunos.compat.old_keras.weights import with_weights
 from keraunos.errors import JobError
 
 # How many arguments without a name stand where they stood then.
@@ -39,6 +41,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
             f"since Keras 2. Received: {len(places)}. Give the others by name."
         )
     given = {**_renamed(name, named, day)}
+    places = _converted_places(name, places, day)
     shape = _shape(name, given)
     weights = given.pop("weights", None)
     dtype = given.pop("input_dtype", None)
@@ -48,12 +51,22 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
         _check_activity(name, given)
         undecided.say_defaults(name, day, given, ("units", "activation", "recurrent_activation"), len(places))
     _add_defaults(name, places, given, day)
-    layer = getattr(keras.layers, name)(*places, **given)
+    layer = own_images.class_of(name, _format_of(name, places, given))(*places, **given)
     if shape is not None:
         remember_input(layer, shape, dtype or (given.get("dtype") if isinstance(given.get("dtype"), str) else None))
     elif name == "Bidirectional":
         remember_inner(layer, places[0] if places else given.get("layer"))
     return with_weights(layer, weights)
+
+
+def _converted_places(name: str, places: Sequence[Any], day: Day) -> list[Any]:
+    """Arguments without a name as today's Keras takes them; they stand where they stand in today's class."""
+    names = list(inspect.signature(getattr(keras.layers, name).__init__).parameters)[1 : len(places) + 1]
+    found = [
+        value if new == "data_format" else values.converted(new, value, day)
+        for new, value in zip(names, places, strict=False)
+    ]
+    return [*found, *places[len(found) :]]
 
 
 def _check_activity(name: str, given: Mapping[str, Any]) -> None:
@@ -95,6 +108,13 @@ def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
     return given
 
 
+def _format_of(name: str, places: Sequence[Any], given: Mapping[str, Any]) -> str | None:
+    """Where channels are, if the call says so: by name, or after the sizes, steps and border."""
+    place = {"Conv2D": 4, "Conv3D": 4}.get(name, 3 if name.endswith(("Pooling2D", "Pooling3D")) else None)
+    told = places[place] if place is not None and len(places) > place else given.get("data_format")
+    return told if isinstance(told, str) else None
+
+
 def _format(value: Any) -> Any:
     return {"th": "channels_first", "tf": "channels_last", "default": None}.get(value, value)
 
@@ -123,15 +143,8 @@ def _add_defaults(name: str, places: Sequence[Any], given: dict[str, Any], day: 
         said = len(places) > 2 and not name.startswith("Conv")
         if not said:
             given.setdefault("recurrent_activation", values.activation(day.gates, day))
-        elif places[2] == "hard_sigmoid":
-            raise JobError(f"`recurrent_activation` of {name} must be given by name. Received: {places[2]!r}.")
     if name == "GRU" and day.name == "2":
         given.setdefault("reset_after", False)
-    if len(places) > 1 and name == "Dense" and places[1] == "hard_sigmoid":
-        raise JobError("`activation` of Dense must be given by name. Received: 'hard_sigmoid'.")
-    if name == "Activation" and places:
-        assert isinstance(places, list)
-        places[0] = values.activation(places[0], day)
     if name == "Flatten" and day.name == "2" and keras.config.image_data_format() == "channels_first":
         # Keras 2 left channels where they were unless it was told otherwise.
         given.setdefault("data_format", "channels_last")

@@ -7,6 +7,7 @@ what workers are sent, is a plain model.
 from __future__ import annotations
 
 import functools
+import io
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
-from keraunos.compat.old_keras import accuracy, generators, optimizers, undecided, values
-from keraunos.compat.old_keras.days import Day
+from keraunos.compat.old_keras import (
+    accuracy,
+    compiled,
+    files,
+    fitting,
+    generators,
+    layer_lists,
+    optimizers,
+    values,
+)
+from keraunos.compat.old_keras.days import DAYS, Day
 from keraunos.compat.old_keras.layers import first_inputs
 from keraunos.compat.old_keras.model_calls import OLDER, ORDERS, RENAMED
 from keraunos.compat.run_unchanged.shadows import is_programs
@@ -46,11 +55,52 @@ def functional(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def dressed(model: Any, day: Day) -> Any:
-    """The model, with the methods of that day."""
+    """The model and those within it, with the methods of that day; methods that the program's class has are its own."""
     for name, function in _METHODS.items():
-        if name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential):
+        if _is_keras_own(model, name) and (name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential)):
             object.__setattr__(model, name, _method(model, day, name, function))
+    object.__setattr__(model, "__reduce_ex__", functools.partial(_reduced, model, day))
+    layer_lists.hand_out(model, day)
     return model
+
+
+def _is_keras_own(model: Any, name: str) -> bool:
+    for kind in type(model).__mro__:
+        if name in vars(kind):
+            return kind.__module__.partition(".")[0] == "keras"
+    return True
+
+
+def _again(model: Any, day: Day) -> Any:
+    """A model that was made from what another one left, with all that is within it."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None:
+        optimizers.name_rate(optimizer)
+    for within in model._flatten_layers(include_self=True, recursive=True):
+        if isinstance(within, keras.Model):
+            dressed(within, day)
+    return model
+
+
+def from_config(day: Day, kind: Any, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model of a configuration that `get_config` gave."""
+    return _again(kind.from_config(config, custom_objects=dict(custom_objects or {})), day)
+
+
+def clone(day: Day, *arguments: Any, **named: Any) -> Any:
+    """What today's `clone_model` makes."""
+    return _again(keras.models.clone_model(*arguments, **named), day)
+
+
+def _reduced(model: Any, day: Day, _protocol: Any) -> tuple[Any, ...]:
+    """What `copy` and `pickle` keep of a model."""
+    (buffer,) = keras.Model.__reduce__(model)[1]
+    return unpickled, (day.name, buffer.getvalue())
+
+
+def unpickled(day: str, content: bytes) -> Any:
+    """The model again."""
+    return _again(keras.Model._unpickle_model(io.BytesIO(content)), DAYS[day])
 
 
 def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
@@ -63,7 +113,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
             f"{str(text)[:60]!r}. A model that an older Keras wrote as YAML has to be built again."
         ) from error
     try:
-        return dressed(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
+        return _again(keras.models.model_from_json(text, custom_objects=dict(custom_objects or {})), day)
     except Exception as error:
         raise ModelError(
             "The text of a model must be one that today's Keras reads. Received: one that it does not: "
@@ -73,12 +123,12 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
     """The model in a file that `save` wrote."""
-    return dressed(keras.saving.load_model(filepath, dict(custom_objects or {}), compile=compile), day)
+    return _again(files.load_model(filepath, custom_objects or {}, compile=compile), day)
 
 
-def save_model(_day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
+def save_model(day: Day, model: Any, filepath: str, overwrite: bool = True) -> None:
     """Write the model to a file."""
-    model.save(filepath, overwrite=overwrite)
+    _save(model, day, filepath, overwrite)
 
 
 def called(model: Any, day: Day, name: str, *arguments: Any, **named: Any) -> Any:
@@ -101,7 +151,10 @@ def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Ca
     @functools.wraps(function if today is None else today)
     def called(*arguments: Any, **named: Any) -> Any:
         if today is not None and is_programs(sys._getframe(1).f_globals) is False:
-            return today(model, *arguments, **named)
+            found = today(model, *arguments, **named)
+            if name == "compile":
+                compiled.note(model, day)
+            return found
         return function(model, day, *arguments, **named)
 
     return called
@@ -132,10 +185,12 @@ def _compile(model: Any, day: Day, *arguments: Any, **named: Any) -> None:
     if mode is not None:
         accuracy.say_mode(model, mode)
     given["optimizer"] = optimizers.get(given["optimizer"], day)
-    given["loss"] = values.loss(given["loss"], day)
-    if given.get("metrics"):
-        given["metrics"] = accuracy.by_loss(values.metrics(given["metrics"], day), given["loss"], day)
+    loss = given["loss"] = values.loss(given["loss"], day)
+    given["metrics"] = accuracy.measured(model, values.metrics(given.get("metrics") or [], day), loss, day)
+    given["loss"] = accuracy.loss_of_outputs(model, loss, day)
+    given["loss_weights"] = accuracy.weights_of_outputs(model, given.get("loss_weights"), given["loss"])
     keras.Model.compile(model, **{name: value for name, value in given.items() if value is not None})
+    compiled.note(model, day)
 
 
 def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -148,8 +203,8 @@ def _fit(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = {**day.fit, **called}
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    _say_weights(given)
-    return keras.Model.fit(model, **given)
+    with compiled.as_compiled(model):
+        return fitting.fit(model, day, given)
 
 
 def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
@@ -157,7 +212,7 @@ def _evaluate(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     shown = given.pop("show_accuracy", False)
     if shown:
         accuracy.measure(model)
-    found = keras.Model.evaluate(model, **given)
+    found = _ordered(keras.Model.evaluate, model, given)
     # In Keras 0 it was the call that asked for the accuracy.
     return found[0] if day.name == "0" and not shown and isinstance(found, list) else found
 
@@ -189,26 +244,42 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
     if shown:
         accuracy.measure(model)
     model.reset_metrics()  # what is returned is of this batch; today's would count those before it
-    found = getattr(keras.Model, call)(model, **given)
+    with compiled.as_compiled(model):
+        found = _ordered(getattr(keras.Model, call), model, given)
     return found[0] if day.name == "0" and not shown and isinstance(found, (list, tuple)) else found
+
+
+def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> Any:
+    """What a call measures, in the order of `metrics_names`."""
+    if not accuracy.orders(model):
+        return call(model, **given)
+    return accuracy.in_order(model, call(model, **given, return_dict=True))
 
 
 def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("fit_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.fit_generator(model, given, functools.partial(keras.Model.fit, model))
+    with compiled.as_compiled(model):
+        return generators.fit_generator(model, day, given)
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("evaluate_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-    return generators.evaluate_generator(model, given)
+    return generators.evaluate_generator(given, functools.partial(_ordered, keras.Model.evaluate, model))
 
 
 def _predict_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     return generators.predict_generator(model, _call("predict_generator", model, day, arguments, named))
+
+
+def _reset_states(model: Any, _day: Day) -> None:
+    """Forget what the layers that keep a state have seen."""
+    for layer in model._flatten_layers(include_self=False, recursive=True):
+        if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
+            layer.reset_state()
 
 
 def _to_yaml(model: Any, _day: Day, **named: Any) -> str:
@@ -218,60 +289,27 @@ def _to_yaml(model: Any, _day: Day, **named: Any) -> str:
 
 def _save_weights(model: Any, day: Day, filepath: str, overwrite: bool | None = None) -> None:
     """Write the weights to an HDF5 file of any name."""
-    path = Path(filepath)
-    if path.exists() and not (overwrite if overwrite is not None else day.name != "0"):
+    _check_free(filepath, overwrite if overwrite is not None else day.name != "0")
+    files.save_weights(model, filepath)
+
+
+def _load_weights(model: Any, _day: Day, filepath: str, by_name: bool = False, **named: Any) -> None:
+    """Read the weights from a file of any name."""
+    files.load_weights(model, filepath, **named, **({"by_name": True} if by_name else {}))
+
+
+def _save(model: Any, day: Day, filepath: str, overwrite: bool = True, **named: Any) -> None:
+    """Write the model to a file of any name; in TensorFlow the name says of which kind."""
+    if day.name == "tf2":
+        keras.Model.save(model, filepath, overwrite=overwrite, **named)
+        return
+    _check_free(filepath, overwrite)
+    files.save_model(model, filepath, **named)
+
+
+def _check_free(filepath: str, overwrite: bool) -> None:
+    if Path(filepath).exists() and not overwrite:
         raise JobError(f"There is a file {str(filepath)!r} already. Give overwrite=True to replace it.")
-    if path.name.endswith(".weights.h5"):
-        keras.Model.save_weights(model, path, overwrite=True)
-        return
-    import h5py
-    from keras.src.legacy.saving import legacy_h5_format
-
-    with h5py.File(path, "w") as file:
-        legacy_h5_format.save_weights_to_hdf5_group(file, model)
-
-
-def _load_weights(model: Any, _day: Day, filepath: Any, by_name: bool = False, **named: Any) -> None:
-    """Read the weights from a file of any name that `save_weights` wrote."""
-    import h5py
-    from keras.src.legacy.saving import legacy_h5_format
-    from keras.src.saving import saving_lib
-
-    path = Path(filepath)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(filepath)!r} of weights.")
-    if path.name.endswith((".weights.h5", ".keras")) and not _is_of_layers(path):
-        keras.Model.load_weights(model, path, **named)
-        return
-    if not h5py.is_hdf5(path):
-        raise ModelError(f"{str(filepath)!r} must be an HDF5 file of weights. Received: a file of another kind.")
-    with h5py.File(path, "r") as file:
-        group = file if "layer_names" in file.attrs else saving_lib.safe_get_h5_group(file, "model_weights")
-        load = legacy_h5_format.load_weights_from_hdf5_group
-        load = legacy_h5_format.load_weights_from_hdf5_group_by_name if by_name else load
-        load(group, model, **named)
-
-
-def _is_of_layers(path: Path) -> bool:
-    """Whether the file has weights by layers, as until Keras 2."""
-    import h5py
-
-    if not h5py.is_hdf5(path):
-        return False
-    with h5py.File(path, "r") as file:
-        return "layer_names" in file.attrs
-
-
-def _say_weights(given: Mapping[str, Any]) -> None:
-    """Warn of rows without weight, which count among the rows of a batch today and did not then."""
-    classes, rows = given.get("class_weight"), given.get("sample_weight")
-    weights = list(classes.values()) if isinstance(classes, Mapping) else [] if classes is None else None
-    found = [np.asarray(each, "float64") for each in (weights, rows) if each is not None and not isinstance(each, str)]
-    if any(each.ndim == 1 and (each == 0).any() for each in found):
-        undecided.warn_once(
-            "Rows of weight 0 count among the rows of a batch in today's Keras: the loss is smaller than it was by "
-            "their share. Leave the rows out for the loss of then."
-        )
 
 
 def _is_loss(name: str) -> bool:
@@ -332,7 +370,9 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "fit_generator": _fit_generator,
     "evaluate_generator": _evaluate_generator,
     "predict_generator": _predict_generator,
+    "reset_states": _reset_states,
     "to_yaml": _to_yaml,
+    "save": _save,
     "save_weights": _save_weights,
     "load_weights": _load_weights,
 }

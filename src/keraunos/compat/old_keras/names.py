@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -17,16 +17,26 @@ class OldName:
         name: the name.
         make: from the arguments of a call to what it makes.
         today: today's class; `None` where there is none.
-        base: what a subclass of it inherits from; a text is why there can be none.
+        base: what a subclass of it inherits from, one class or several; a text is why there can be none.
+        own: attributes of the class that are not today's.
     """
 
-    def __init__(self, module: str, name: str, make: Callable[..., Any], today: Any = None, base: Any = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        make: Callable[..., Any],
+        today: Any = None,
+        base: Any = None,
+        own: Mapping[str, Any] | None = None,
+    ) -> None:
         self.__module__ = module
         self.__name__ = self.__qualname__ = name
         self.__doc__ = getattr(today, "__doc__", None)
         self._make = make
         self._today = today
         self._base = base
+        vars(self).update(own or {})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """What the call made then, as an object of today's."""
@@ -44,7 +54,7 @@ class OldName:
                 f"A class of your own cannot inherit from {self.__name__} of this Keras. "
                 f"{self._base or 'Received: a subclass.'} Write it for today's Keras, and say --keras 3."
             )
-        return (self._base,)
+        return self._base if isinstance(self._base, tuple) else (self._base,)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.__module__, self.__name__)

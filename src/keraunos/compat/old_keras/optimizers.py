@@ -48,10 +48,16 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
         rate = float(today.get("learning_rate", 0.001))
         today["learning_rate"] = keras.optimizers.schedules.InverseTimeDecay(rate, 1, float(decay))
     made = getattr(keras.optimizers, name)(**today)
-    if not decay:
-        # `K.set_value(model.optimizer.lr, …)`; past Keras's own bookkeeping, which has this variable already.
-        object.__setattr__(made, "lr", made._learning_rate)
+    name_rate(made)
     return made
+
+
+def name_rate(optimizer: Any) -> None:
+    """Have the rate known as `lr`, too, as in `K.set_value(model.optimizer.lr, …)`; one of a schedule is none."""
+    rate = getattr(optimizer, "_learning_rate", None)
+    if isinstance(rate, keras.Variable):
+        # Past Keras's own bookkeeping, which has this variable already.
+        object.__setattr__(optimizer, "lr", rate)
 
 
 def get(value: Any, day: Day) -> Any:

@@ -25,6 +25,29 @@ def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
     return -ops.mean(ops.normalize(y_true, axis=-1) * ops.normalize(y_pred, axis=-1), axis=-1)
 
 
+@keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
+def hinge(y_true: Any, y_pred: Any) -> Any:
+    """How far outputs are from being 1 on the labels' side; today's takes labels 0 for -1."""
+    return ops.mean(_missing(y_true, y_pred), axis=-1)
+
+
+@keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
+def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+    """The mean of the squares of what `hinge` is the mean of."""
+    return ops.mean(ops.square(_missing(y_true, y_pred)), axis=-1)
+
+
+def _missing(y_true: Any, y_pred: Any) -> Any:
+    return ops.maximum(1.0 - ops.cast(y_true, y_pred.dtype) * y_pred, 0.0)
+
+
+def drawn_anew(initializer: Any) -> Any:
+    """One that draws other numbers than the one given, which draws the same at every call; a seed stays."""
+    # An initializer of somebody's own does as it says.
+    ours = type(initializer).__module__.partition(".")[0] in {"keras", "keraunos"}
+    return initializer.clone() if ours and isinstance(initializer, keras.initializers.Initializer) else initializer
+
+
 @keras.saving.register_keras_serializable(PACKAGE)
 class PerGate(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is used untyped
     """Draws the weights of each gate on its own, and joins them; today all gates are one matrix."""
@@ -83,7 +106,7 @@ class _OwnDense(keras.layers.Layer):  # type: ignore[misc]  # Keras is used unty
         return self.add_weight(
             name=name,
             shape=shape,
-            initializer=self.kernel_initializer,
+            initializer=drawn_anew(self.kernel_initializer),
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
         )
@@ -152,7 +175,9 @@ class Highway(_OwnDense):
         width = int(input_shape[-1])
         self.kernel = self._kernel("kernel", (width, width))
         # The shares were never regularized.
-        self.carry = self.add_weight(name="carry", shape=(width, width), initializer=self.kernel_initializer)
+        self.carry = self.add_weight(
+            name="carry", shape=(width, width), initializer=drawn_anew(self.kernel_initializer)
+        )
         if self.use_bias:
             self.bias = self._bias("bias", (width,))
             begin = keras.initializers.Constant(self.transform_bias)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from keraunos.compat.old_keras import values
+from keraunos.compat.old_keras import own_callbacks, undecided, values
 from keraunos.compat.old_keras.days import Day
 from keraunos.errors import JobError, one_of
 
@@ -61,7 +62,12 @@ def early_stopping(day: Day, arguments: Sequence[Any], named: Mapping[str, Any])
         )
     order = "monitor patience verbose mode" if day.name == "0" else "monitor min_delta patience verbose mode"
     given.update(zip(order.split(), arguments, strict=False))
-    return keras.callbacks.EarlyStopping(**given)
+    if day.name == "2":
+        undecided.warn_once(
+            "EarlyStopping of Keras 2 stopped an epoch later until 2.0.8 than from 2.0.9 on, which is taken. Add 1 to "
+            "`patience` if the program is of an earlier release."
+        )
+    return keras.callbacks.EarlyStopping(**given) if day.name == "tf2" else own_callbacks.EarlyStopping(day, **given)
 
 
 def model_checkpoint(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -75,18 +81,56 @@ def model_checkpoint(day: Day, arguments: Sequence[Any], named: Mapping[str, Any
             f"`monitor` of ModelCheckpoint must be a name. Received: {given['monitor']!r}. Before Keras 0.1.2 "
             "`verbose` stood in its place; give verbose= and save_best_only= by name."
         )
-    if given.pop("period", 1) != 1:
-        raise JobError("`period` of ModelCheckpoint must be 1 on today's Keras. Received: another.")
-    return keras.callbacks.ModelCheckpoint(**given)
+    if day.name == "tf2":
+        if given.pop("period", 1) != 1:
+            raise JobError("`period` of ModelCheckpoint must be 1 on today's Keras. Received: another.")
+        return keras.callbacks.ModelCheckpoint(**given)
+    for name in given:
+        if name not in {*order, "save_weights_only"}:
+            raise JobError(one_of("argument of ModelCheckpoint", name, order))
+    if day.name == "2" and "{epoch" in str(given.get("filepath")):
+        undecided.warn_once(
+            "Epochs in the names of ModelCheckpoint's files were counted from 0 until Keras 2.0.8 and are from 1 in "
+            "2.0.9 and on, which is taken."
+        )
+    return own_callbacks.ModelCheckpoint(day, **given)
 
 
-def reduce_on_plateau(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def scheduler(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The function was given the epoch alone until Keras 2.1.3."""
+    made = own_callbacks.LearningRateScheduler(
+        day, **dict(zip(("schedule", "verbose"), arguments, strict=False)), **named
+    )
+    if day.name == "2" and _takes_two(made.schedule):
+        undecided.warn_once(
+            "The function of LearningRateScheduler was given the epoch alone until Keras 2.1.3, and the rate as its "
+            "second argument from 2.2 on, which is taken. Take the second argument away if the program is of an "
+            "earlier release."
+        )
+    return made
+
+
+def _takes_two(function: Any) -> bool:
+    try:
+        return len(inspect.signature(function).parameters) > 1
+    except (TypeError, ValueError):
+        return False
+
+
+def reduce_on_plateau(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """`epsilon` is `min_delta` today."""
     order = ["monitor", "factor", "patience", "verbose", "mode", "min_delta", "cooldown", "min_lr"]
     given = {**dict(zip(order, arguments, strict=False)), **named}
     if "epsilon" in given:
         given["min_delta"] = given.pop("epsilon")
-    return keras.callbacks.ReduceLROnPlateau(**given)
+    if day.name == "2":
+        undecided.warn_once(
+            "ReduceLROnPlateau of Keras 2 waited an epoch longer until 2.1.5 than from 2.1.6 on, which is taken. Add 1 "
+            "to `patience` if the program is of an earlier release."
+        )
+    if day.name == "tf2":
+        return keras.callbacks.ReduceLROnPlateau(**given)
+    return own_callbacks.ReduceLROnPlateau(day, **given)
 
 
 def word_lists(name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:

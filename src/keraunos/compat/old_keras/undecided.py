@@ -56,6 +56,14 @@ _FILTERS_1D = Default("init", "'uniform' until 1.1 and 'glorot_uniform' in 1.2")
 DEFAULTS: Mapping[tuple[str, str], tuple[Default, ...]] = {
     ("0", "SimpleRNN"): (_LOOP,),
     ("0", "GRU"): (_LOOP,),
+    ("0", "BatchNormalization"): (Default("gamma_init", "'uniform' until 0.3.2 and 'one' in 0.3.3"),),
+    ("0", "MaxoutDense"): (
+        Default(
+            "init",
+            "weights of at most sqrt(6 / (inputs * outputs + nb_feature)) until 0.3.2 and of at most "
+            "sqrt(3 / sqrt(nb_feature * inputs * outputs)) in 0.3.3",
+        ),
+    ),
     ("1", "BatchNormalization"): (
         Default("epsilon", "1e-06 until 1.0.7, 1e-05 until 1.1 and 0.001 in 1.2"),
         Default("momentum", "0.9 until 1.0.6 and 0.99 from then on"),

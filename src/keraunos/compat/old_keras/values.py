@@ -41,7 +41,7 @@ def initializer(value: Any, day: Day) -> Any:
                 f"{getattr(value, '__name__', value)!r}. Functions that make backend's variables have no place in "
                 "today's Keras; give the weights in `weights`."
             )
-        return value
+        return own_layers.drawn_anew(value)
     known = INITIALIZERS_2 if day.speaks_keras_2 else INITIALIZERS
     if day.name == "2" and value in _NORMAL:
         undecided.warn_once(
@@ -69,7 +69,12 @@ def regularizer(value: Any, day: Day) -> Any:
     """A regularizer, or one by the name of that day."""
     if isinstance(value, str) and not day.speaks_keras_2:
         return named_regularizer(value, day)
-    return value
+    return l1_l2() if value == "l1_l2" else value
+
+
+def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Any:
+    """The function of Keras 2; its class L1L2 has no penalty unless it is given one, and neither has today's name."""
+    return keras.regularizers.L1L2(l1=l1, l2=l2)
 
 
 def constraint(value: Any, day: Day) -> Any:
@@ -147,8 +152,29 @@ def loss(value: Any, day: Day) -> Any:
             return _told_proximity(day)
         if name not in LOSSES and not day.speaks_keras_2:
             raise JobError(one_of("loss", value, LOSSES))
-        return name
+        return _of_margins(name, day)
+    if value in (keras.losses.hinge, keras.losses.squared_hinge, own_layers.hinge, own_layers.squared_hinge):
+        return _of_margins(value.__name__, day)
     return value
+
+
+def margins(name: str, day: Day) -> Any:
+    """A hinge, whose labels 0 are not -1 until Keras 2.2."""
+    return getattr(keras.losses if day.name == "tf2" else own_layers, name)
+
+
+def _of_margins(name: str, day: Day) -> Any:
+    if name not in HINGES:
+        return name
+    if day.name == "2":
+        undecided.warn_once(
+            f"{name} took labels as they are until Keras 2.2, which is taken, and labels 0 for -1 in 2.3. Give labels "
+            "-1 and 1 if the program is of 2.3."
+        )
+    return margins(name, day)
+
+
+HINGES = ("hinge", "squared_hinge")
 
 
 def metrics(value: Any, day: Day) -> Any:
@@ -172,7 +198,7 @@ def metrics(value: Any, day: Day) -> Any:
         return keras.metrics.LogCoshError(name="logcosh")
     if name not in METRICS and not day.speaks_keras_2:
         raise JobError(one_of("metric", value, ("accuracy", *METRICS)))
-    return name
+    return _of_margins(name, day)
 
 
 def proximity(day: Day) -> Any:

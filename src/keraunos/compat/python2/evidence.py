@@ -54,9 +54,12 @@ class Evidence:
     text: str
 
 
-def of_python_2(source: bytes, path: str) -> Evidence | None:
-    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2."""
-    if not _ANY.search(source.decode("utf-8", "replace")):
+def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence | None:
+    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
+
+    One `beside` a program for Python 2 needs no such name.
+    """
+    if not beside and not _ANY.search(source.decode("utf-8", "replace")):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the source was compiled
@@ -65,7 +68,7 @@ def of_python_2(source: bytes, path: str) -> Evidence | None:
         return None
     seen = _Names(Path(path).parent)
     seen.visit(tree)
-    return seen.first()
+    return seen.first() or (Evidence(1, "it goes with a program for Python 2") if beside else None)
 
 
 def of_old_syntax(text: str, error: SyntaxError) -> Evidence | None:
@@ -136,6 +139,19 @@ def _knows_both(tree: ast.Module) -> bool:
     return False
 
 
+def _leftmost(node: ast.expr) -> ast.expr | None:
+    """What an expression begins with, where that is another one."""
+    if isinstance(node, ast.BinOp):
+        return node.left
+    if isinstance(node, ast.Tuple) and node.elts:
+        return node.elts[0]
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return node.value
+    if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+        return node.func
+    return None
+
+
 class _Names(ast.NodeVisitor):
     """Collects what a module binds, and where it uses names of Python 2."""
 
@@ -193,10 +209,10 @@ class _Names(ast.NodeVisitor):
                     self._sure.append(Evidence(node.lineno, f"{node.module}.{each.name}"))
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        # `print` alone, `print >>file, …`, `print (…), …`, `print (…) % …`: expressions without use today.
+        # `print` alone, `print >>file, …`, `print (…), …`, `print (…) % …`, `print (…).name`: without use today.
         first, plain = node.value, True
-        while isinstance(first, ast.BinOp) or (isinstance(first, ast.Tuple) and first.elts):
-            first, plain = (first.elts[0] if isinstance(first, ast.Tuple) else first.left), False
+        while (inner := _leftmost(first)) is not None:
+            first, plain = inner, False
         if isinstance(first, ast.Call) and not plain:
             first = first.func
         if isinstance(first, ast.Name) and first.id == "print":

@@ -11,13 +11,20 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import ClassVar
 
 from keraunos.compat.python2 import program
 from keraunos.compat.run_unchanged import places
 
 
-def install() -> None:
-    """Let this process's imports translate modules for Python 2. Once is enough."""
+def install(*, beside: bool = False) -> None:
+    """Let this process's imports translate modules for Python 2. Once is enough.
+
+    Args:
+        beside: whether the program itself is for Python 2: then its modules are, too, unless they tell otherwise.
+    """
+    if beside:
+        _Loader.beside = True
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         # Before Python's own finder, which would find the same files.
         at = next((n for n, finder in enumerate(sys.meta_path) if finder is PathFinder), len(sys.meta_path))
@@ -25,13 +32,14 @@ def install() -> None:
 
 
 @contextmanager
-def installed() -> Iterator[None]:
+def installed(*, beside: bool = False) -> Iterator[None]:
     """The same for a while."""
-    before = list(sys.meta_path)
-    install()
+    before, known = list(sys.meta_path), _Loader.beside
+    install(beside=beside)
     try:
         yield
     finally:
+        _Loader.beside = known
         for finder in [each for each in sys.meta_path if isinstance(each, _Finder) and each not in before]:
             sys.meta_path.remove(finder)
 
@@ -56,9 +64,11 @@ class _Finder(MetaPathFinder):
 class _Loader(SourceFileLoader):
     """Loads a module's source. A translation is not kept in a file: Python would take it for the module's own."""
 
+    beside: ClassVar[bool] = False
+
     def get_code(self, fullname: str) -> CodeType | None:
         """The module's code, translated if need be."""
         path = self.get_filename(fullname)
         package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
-        read = program.read(self.get_data(path), path, package)
+        read = program.read(self.get_data(path), path, package, beside=self.beside)
         return read.code if read.translated else super().get_code(fullname)

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from keraunos.compat.python2 import executed
 from keraunos.compat.python2.operations import sort_arguments
+from keraunos.compat.python2.text import say
 
 
 class _AnyString(type):
@@ -49,6 +51,24 @@ def cmp(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
+def compile(source: Any, filename: str, mode: str, flags: int = 0, *_: Any) -> Any:  # noqa: A001 - Python's own name
+    """Code that means what it meant."""
+    return executed.compiled(source, filename, mode, flags, sys._getframe(1))
+
+
+def eval(source: Any, globals: Any = None, locals: Any = None) -> Any:  # noqa: A001, A002 - Python's own names
+    """The value of an expression, in the caller's names or in those that are given."""
+    frame = sys._getframe(1)
+    names = frame.f_globals if globals is None else globals
+    inner = (frame.f_locals if globals is None else names) if locals is None else locals
+    return builtins.eval(executed.code_of(source, "eval", names), names, inner)  # noqa: S307 - what was asked for
+
+
+def exec(source: Any, globals: Any = None, locals: Any = None) -> None:  # noqa: A001, A002 - Python's own names
+    """Run text, in the caller's names or in those that are given."""
+    executed.executed(source, globals, locals, sys._getframe(1))
+
+
 def execfile(filename: str, globals: Any = None, locals: Any = None) -> None:  # noqa: A002 - Python's own names
     """Run a file in the caller's names, or in those that are given."""
     from pathlib import Path
@@ -58,7 +78,7 @@ def execfile(filename: str, globals: Any = None, locals: Any = None) -> None:  #
     frame = sys._getframe(1)
     given = frame.f_globals if globals is None else globals
     inner = (frame.f_locals if globals is None else given) if locals is None else locals
-    exec(read(Path(filename).read_bytes(), filename).code, given, inner)  # noqa: S102 - what the program asked for
+    builtins.exec(read(Path(filename).read_bytes(), filename, beside=True).code, given, inner)  # noqa: S102 - what the program asked for
 
 
 def filter(function: Any, iterable: Any) -> Any:  # noqa: A001 - Python's own name
@@ -71,7 +91,8 @@ def filter(function: Any, iterable: Any) -> Any:  # noqa: A001 - Python's own na
 
 def input(prompt: Any = "") -> Any:  # noqa: A001 - Python's own name
     """The value of the expression that the user writes."""
-    return eval(builtins.input(prompt), sys._getframe(1).f_globals)  # noqa: S307 - what Python 2's input does
+    names = sys._getframe(1).f_globals
+    return builtins.eval(executed.code_of(builtins.input(prompt), "eval", names), names)  # noqa: S307 - as it was
 
 
 def map(function: Any, iterable: Iterable[Any], *others: Iterable[Any]) -> list[Any]:  # noqa: A001 - Python's own name
@@ -131,6 +152,9 @@ NAMES: dict[str, Any] = {
     "basestring": basestring,
     "buffer": buffer,
     "cmp": cmp,
+    "compile": compile,
+    "eval": eval,
+    "exec": exec,
     "execfile": execfile,
     "file": open,
     "filter": filter,
@@ -139,6 +163,7 @@ NAMES: dict[str, Any] = {
     "long": int,
     "map": map,
     "ord": ord,
+    "print": say,
     "range": range,
     "raw_input": builtins.input,
     "reduce": functools.reduce,

@@ -13,7 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from keraunos.compat.python2.text import (
+    character,
+    contains,
+    decode,
+    differs,
+    equals,
+    format,  # noqa: A004 - the method's name
+    get,
+    is_instance,
+    misses,
+    percent,
+    text,
+)
 from keraunos.errors import JobError
+
+__all__ = [
+    "character", "contains", "decode", "differs", "equals", "format", "get", "is_instance", "misses", "percent", "text",
+]  # fmt: skip  # what is of another module
 
 slice = builtins.slice  # noqa: A001 - subscripts of translated code call it by this module
 _VIEWS = (KeysView, ValuesView, ItemsView)
@@ -35,6 +52,12 @@ def divide(left: Any, right: Any) -> Any:
     return left / right
 
 
+def divide_arrays(left: Any, right: Any, *arguments: Any, **named: Any) -> Any:
+    """`numpy.divide`, which gave the floor of integers."""
+    whole = _is_whole(left) and _is_whole(right) and named.get("dtype") is None
+    return (np.floor_divide if whole else np.divide)(left, right, *arguments, **named)
+
+
 def divide_in_place(value: Any, by: Any) -> Any:
     """What `value /= by` leaves in `value`."""
     if isinstance(value, np.ndarray) and _is_whole(value) and _is_whole(by):
@@ -54,6 +77,13 @@ def divide_attribute(owner: Any, name: str, by: Any) -> None:
 def divide_item(owner: Any, key: Any, by: Any) -> None:
     """`owner[key] /= by`."""
     owner[key] = divide_in_place(owner[key], by)
+
+
+def message(error: Any) -> Any:
+    """`error.message`, which every exception had: its argument, if it has one."""
+    if hasattr(error, "message") or not isinstance(error, BaseException):
+        return error.message
+    return error.args[0] if len(error.args) == 1 else ""
 
 
 def keys(owner: Any) -> Any:

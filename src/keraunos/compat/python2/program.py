@@ -8,6 +8,7 @@ import io
 import tokenize
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType, FunctionType
 
 from keraunos.compat.python2 import evidence
@@ -22,13 +23,15 @@ class Program:
     translated: bool = False
 
 
-def read(source: bytes, path: str, package: str = "") -> Program:
+@lru_cache(maxsize=8)  # who asks whether a program is for Python 2 runs it next
+def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -> Program:
     """Compile a source; one for Python 2 is translated, and keeps its lines' numbers.
 
     Args:
         source: the file's bytes.
         path: what tracebacks name.
         package: the package that the module is in, where Python 2 looks for what it imports first.
+        beside: whether it goes with a program for Python 2, and so is for it, too, unless it tells otherwise.
 
     Raises:
         SyntaxError: neither Python takes the source.
@@ -41,7 +44,7 @@ def read(source: bytes, path: str, package: str = "") -> Program:
         if translated is None:
             raise
         return translated
-    if (found := evidence.of_python_2(source, path)) is None:
+    if (found := evidence.of_python_2(source, path, beside=beside)) is None:
         return Program(code)
     return _translated(source, path, package, found) or Program(code)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keraunos.compat.python2 import old_builtins, operations
+from keraunos.compat.python2.leaks import refuse_leaked
 from keraunos.compat.python2.old_modules import MODULES
 from keraunos.errors import JobError
 
@@ -27,6 +28,8 @@ _METHODS = frozenset(
     }
 )  # fmt: skip
 _ATTRIBUTES = {
+    ("np", "divide"): (OPERATIONS, "divide_arrays"),
+    ("numpy", "divide"): (OPERATIONS, "divide_arrays"),
     ("os", "getcwdu"): ("os", "getcwd"),
     ("sys", "maxint"): ("sys", "maxsize"),
     ("sys", "setdefaultencoding"): (OPERATIONS, "setdefaultencoding"),
@@ -41,6 +44,7 @@ _SPECIAL = {
     "next": "__next__",
 }
 _UNKNOWN_SPECIAL = ("__coerce__", "__delslice__", "__getslice__", "__setslice__")
+_COMPARED = {ast.Eq: "equals", ast.NotEq: "differs", ast.In: "contains", ast.NotIn: "misses"}
 _COMPARISONS = ("__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__")
 
 
@@ -80,7 +84,7 @@ def rewrite_parts(
 ) -> None:
     """The same for a tree that is a part of a module."""
     _place(tree, lines)
-    _refuse_leaked(tree, path)
+    refuse_leaked(tree, path)
     _Rewriter(path, package, divides=divides).visit(tree)
     ast.fix_missing_locations(tree)
 
@@ -112,9 +116,12 @@ class _Rewriter(ast.NodeTransformer):
         self._package = package
         self._divides = divides
         self._classes: list[str] = []
+        self._caught: list[str] = []
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and (_is_text(node.left) or isinstance(node.right, ast.Dict | ast.Tuple)):
+            return _at(node, _call("percent", node.left, node.right))
         if not (self._divides and isinstance(node.op, ast.Div)) or _is_float(node.left) or _is_float(node.right):
             return node
         return _at(node, _call("divide", node.left, node.right))
@@ -133,12 +140,24 @@ class _Rewriter(ast.NodeTransformer):
         key = _as_expression(target.slice)
         return _at(node, ast.Expr(_call("divide_item", target.value, key, node.value)))
 
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        name = _COMPARED.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        left, right = node.left, node.comparators[0]
+        if name is None or any(isinstance(each, ast.Constant) and not _is_text(each) for each in (left, right)):
+            return node
+        return _at(node, _call(name, *(_character(*pair) for pair in ((left, right), (right, left)))))
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         method = node.func
+        named = [each.arg for each in node.keywords]
+        if isinstance(method, ast.Name):
+            return self._function(node, method, named)
         if not isinstance(method, ast.Attribute):
             return node
-        named = [each.arg for each in node.keywords]
+        if method.attr in ("decode", "format") or (method.attr == "get" and len(node.args) in (1, 2) and not named):
+            return _at(node, ast.Call(_operation(method.attr), [method.value, *node.args], node.keywords))
         if method.attr in _METHODS and not node.args and not named:
             return _at(node, _call(method.attr, method.value))
         if method.attr == "has_key" and len(node.args) == 1 and not named:
@@ -147,11 +166,28 @@ class _Rewriter(ast.NodeTransformer):
             return _at(node, ast.Call(_operation("sort"), [method.value, *node.args], node.keywords))
         return node
 
+    def _function(self, node: ast.Call, function: ast.Name, named: list[str | None]) -> ast.expr:
+        if function.id in ("repr", "str") and len(node.args) == 1 and not named:
+            return _at(node, _call("text", function, *node.args))
+        if function.id == "isinstance" and len(node.args) == 2 and not named:
+            types = node.args[1]
+            if "str" in {each.id for each in ast.walk(types) if isinstance(each, ast.Name)}:
+                return _at(node, _call("is_instance", *node.args))
+        return node
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in _ATTRIBUTES:
             home, name = _ATTRIBUTES[node.value.id, node.attr]
             return _at(node, ast.Attribute(ast.Name(home, ast.Load()), name, node.ctx))
+        if node.attr == "message" and isinstance(node.value, ast.Name) and node.value.id in self._caught:
+            return _at(node, _call("message", node.value))
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self._caught.append(node.name or "")
+        self.generic_visit(node)
+        self._caught.pop()
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
@@ -169,13 +205,15 @@ class _Rewriter(ast.NodeTransformer):
         for old, new in _SPECIAL.items():
             if old in own and new not in own:
                 node.body.append(_at(own[old], _assign(new, ast.Name(old, ast.Load()))))
+        plain = all(isinstance(each, ast.Name) and each.id == "object" for each in node.bases)
+        if "__eq__" in own and "__hash__" not in own and plain:
+            node.body.append(_at(own["__eq__"], _hashed_by_identity()))
         if "__cmp__" in own:
             for name in _COMPARISONS:
                 if name not in own:
                     node.body.append(_at(own["__cmp__"], _assign(name, _operation(name.strip("_")))))
             if "__hash__" not in own:
-                hashed = ast.Attribute(ast.Name("object", ast.Load()), "__hash__", ast.Load())
-                node.body.append(_at(own["__cmp__"], _assign("__hash__", hashed)))
+                node.body.append(_at(own["__cmp__"], _hashed_by_identity()))
         return node
 
     def visit_Import(self, node: ast.Import) -> Any:
@@ -217,62 +255,6 @@ class _Rewriter(ast.NodeTransformer):
         return f"_{self._classes[-1].lstrip('_')}{name}" if private else name
 
 
-def _refuse_leaked(tree: ast.Module, path: str) -> None:
-    """Python 2's list comprehensions left their variable behind; a program that reads it would read another today."""
-    scopes: list[ast.AST] = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Module)]
-    for scope in scopes:
-        left: set[str] = set()
-        for node in _in_order(scope):
-            if isinstance(node, ast.ListComp):
-                left |= {
-                    each.id
-                    for generator in node.generators
-                    for each in ast.walk(generator.target)
-                    if isinstance(each, ast.Name)
-                }
-            elif isinstance(node, ast.Name) and node.id in left:
-                if isinstance(node.ctx, ast.Load):
-                    raise JobError(
-                        f"{path!r} is a program for Python 2 that cannot be translated: line {node.lineno}: "
-                        f"{node.id!r} is read after a list comprehension has used that name, which gave it another "
-                        "value in Python 2 alone. Give the variable of the comprehension a name of its own."
-                    )
-                left.discard(node.id)
-
-
-def _in_order(scope: ast.AST) -> Any:
-    """The nodes of a scope in the order in which they run, roughly; other scopes and comprehensions are not entered."""
-    for child in _children(scope):
-        for name in _bound_by(child):
-            yield ast.Name(name, ast.Store())
-        if isinstance(child, ast.ListComp | ast.Name):
-            yield child
-        elif not isinstance(child, _OTHER_SCOPES):
-            yield from _in_order(child)
-
-
-_OTHER_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-
-
-def _bound_by(node: ast.AST) -> list[str]:
-    """Names that a node binds without a node for the name."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.ExceptHandler):
-        return [node.name] if node.name else []
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [each.asname or each.name.partition(".")[0] for each in node.names]
-    return []
-
-
-def _children(node: ast.AST) -> list[ast.AST]:
-    if isinstance(node, ast.Assign):
-        return [node.value, *node.targets]
-    if isinstance(node, ast.For):
-        return [node.iter, node.target, *node.body, *node.orelse]
-    return list(ast.iter_child_nodes(node))
-
-
 def _as_expression(key: ast.expr) -> ast.expr:
     """What is between the brackets of a subscript, as a value."""
     if isinstance(key, ast.Slice):
@@ -287,6 +269,19 @@ def _is_float(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _character(node: ast.expr, other: ast.expr) -> ast.expr:
+    """What is compared with text, where it may be a single one of bytes."""
+    single = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple)
+    if not single or not (_is_text(other) or isinstance(other, ast.Tuple | ast.List | ast.Set)):
+        return node
+    assert isinstance(node, ast.Subscript)
+    return _at(node, _call("character", node.value, node.slice))
+
+
 def _operation(name: str) -> ast.expr:
     return ast.Attribute(ast.Name(OPERATIONS, ast.Load()), name, ast.Load())
 
@@ -297,6 +292,10 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 def _assign(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _hashed_by_identity() -> ast.stmt:
+    return _assign("__hash__", ast.Attribute(ast.Name("object", ast.Load()), "__hash__", ast.Load()))
 
 
 def _at(old: ast.AST, new: _Node) -> _Node:

@@ -50,7 +50,7 @@ def install(system: System) -> None:
         keras1.install()
     if system.name:
         old_numpy.install()
-        python2.install()
+        python2.install(beside=system.python2)
 
 
 class AliasFinder(MetaPathFinder):

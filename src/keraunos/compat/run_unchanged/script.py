@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -38,6 +39,8 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     """
     if not Path(path).is_file():
         raise JobError(f"The script must be a file of Python source. Received: {path!r}, where there is none.")
+    if system.name and not system.python2 and _is_for_python_2(path):
+        system = replace(system, python2=True)
     aliases.install_on_driver(system)
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
@@ -62,7 +65,9 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
 
 
 def of_its_day(system: System, script: str, keras: str = "") -> System:
-    """The system with the Keras that the program was written for: as it is said, or as its source tells."""
+    """The system with the Keras and the Python that the program was written for: as is said, or as its source tells."""
+    if system.name and Path(script).is_file() and _is_for_python_2(script):
+        system = replace(system, python2=True)
     if keras or not system.keras_of or system.keras or not Path(script).is_file():
         return with_keras(system, keras)
     from keraunos.compat.old_keras import evidence
@@ -74,6 +79,13 @@ def of_its_day(system: System, script: str, keras: str = "") -> System:
     told = "; ".join(dict.fromkeys(f"{each.what} ({each.where})" for each in found[:4]))
     logger.info("The program is read as one for Keras %s, because of %s. --keras says otherwise.", day, told)
     return with_keras(system, day)
+
+
+def _is_for_python_2(script: str) -> bool:
+    try:
+        return python2.read(source_of(script), script).translated
+    except SyntaxError:
+        return False
 
 
 def source_of(path: str) -> bytes:

@@ -26,6 +26,9 @@ OLD_KERAS_ALONE: Mapping[str, Mapping[str, str]] = {
 TODAYS_KERAS = "3"
 
 
+_PYTHON_2 = "python2"
+
+
 @dataclass(frozen=True)
 class System:
     """What a program of one system expects to find.
@@ -41,6 +44,7 @@ class System:
         on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
         slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
         keras: which Keras the program means by `keras`: a key of `OLD_KERAS`, or nothing for the one that is installed.
+        python2: whether the program is for Python 2, and with it the modules beside it.
     """
 
     name: str
@@ -53,11 +57,12 @@ class System:
     on_driver: str | None = None
     slots: str | None = None
     keras: str = ""
+    python2: bool = False
 
     @property
     def label(self) -> str:
         """What tells another process which system this is, for `system_named`."""
-        return f"{self.name}:{self.keras}" if self.keras else self.name
+        return f"{self.name}:{self.keras}:{_PYTHON_2 if self.python2 else ''}".rstrip(":")
 
 
 SYSTEMS = {
@@ -111,13 +116,14 @@ PLAIN = System("")
 
 
 def system_named(label: str) -> System:
-    """The system of that name, or of `name:keras`; `""` is a program that needs none."""
-    name, _, keras = label.partition(":")
+    """The system of that name, or of `name:keras:python2`; `""` is a program that needs none."""
+    name, keras, python = (*label.split(":", 2), "", "")[:3]
     if not name:
         return PLAIN
     if name not in SYSTEMS:
         raise JobError(one_of("--as", name, SYSTEMS))
-    return with_keras(SYSTEMS[name], keras)
+    system = replace(SYSTEMS[name], python2=True) if python == _PYTHON_2 else SYSTEMS[name]
+    return with_keras(system, keras)
 
 
 def with_keras(system: System, keras: str) -> System:

@@ -9,6 +9,7 @@ from typing import Any
 
 from keraunos.compat.old_keras import own_layers
 from keraunos.compat.zoo.own_layers.channels_first import PACKAGE
+from keraunos.errors import ModelError
 from keraunos.learners.registry import import_keras_on
 
 import_keras_on("tensorflow")
@@ -45,3 +46,30 @@ class SoftMin(_Activation):
     def __call__(self, x: Any) -> Any:
         """The function's value."""
         return keras.ops.softmax(-x)
+
+
+@keras.saving.register_keras_serializable(PACKAGE)
+class RowSoftMax(_Activation):
+    """The softmax of a row of numbers, or of an image's channels, which come first: BigDL's module.
+
+    Args:
+        of_minus: whether it is that of minus x.
+    """
+
+    def __init__(self, of_minus: bool = False) -> None:
+        self.of_minus = of_minus
+
+    def __call__(self, x: Any) -> Any:
+        """The function's value."""
+        if len(x.shape) not in {2, 4}:
+            name = "SoftMin" if self.of_minus else "SoftMax"
+            raise ModelError(
+                f"{name} of bigdl.nn.layer takes rows of numbers, or images. Received: the shape {tuple(x.shape)}, "
+                f"of which BigDL took the first dimension for channels. For the last one put TimeDistributed({name}()) "
+                "there."
+            )
+        return keras.ops.softmax(-x if self.of_minus else x, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        """The argument."""
+        return {"of_minus": self.of_minus}

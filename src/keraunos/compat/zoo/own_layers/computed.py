@@ -5,10 +5,12 @@ Dimensions are counted from 0, the batch being the first of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keraunos.compat.zoo.own_layers.channels_first import PACKAGE
+from keraunos.errors import ModelError
 from keraunos.learners.registry import import_keras_on
 
 import_keras_on("tensorflow")
@@ -75,6 +77,11 @@ def _select(x: Any, dim: int, index: int) -> Any:
 def _narrow(x: Any, dim: int, offset: int, length: int) -> Any:
     size = x.shape[dim]
     end = offset + length if length >= 0 else size + length + 1
+    if end <= offset or (size is not None and end > size):
+        raise ModelError(
+            f"A Narrow must take places that are there. Expected: some of the {size} of a dimension. Received: the "
+            f"places from {offset} to {end - 1}, counted from 0."
+        )
     where: list[Any] = [slice(None)] * len(x.shape)
     where[dim] = slice(offset, end)
     return x[tuple(where)]
@@ -87,6 +94,47 @@ def _squeeze(x: Any, dims: Sequence[int] | None) -> Any:
 
 def _expand(x: Any, dim: int) -> Any:
     return ops.expand_dims(x, dim)
+
+
+def _unsqueeze(x: Any, pos: int, row: int | None) -> Any:
+    # As BigDL counts: from 1, and 0 is the place behind the last dimension.
+    rank = len(x.shape)
+    place = (rank + pos + 1 if pos <= 0 else pos) + (0 if row is None else rank - row)
+    if not 1 <= place <= rank + 1:
+        raise ModelError(
+            f"`pos` of Unsqueeze must be a place among {rank} dimensions. Received: {pos}, with "
+            f"{'no' if row is None else row} dimensions of a row."
+        )
+    return ops.expand_dims(x, place - 1)
+
+
+def _behind_batch(x: Any, dim: int, row: int) -> int:
+    """A dimension where it may be a row's: it is one if the input has just one dimension more than rows have."""
+    rank = len((x[0] if isinstance(x, (list, tuple)) else x).shape)
+    return dim + 1 if 0 < row == rank - 1 and dim >= 0 else dim
+
+
+def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function along a dimension, which may be one of rows that have `row` dimensions."""
+
+    def call(x: Any, dim: int, row: int = 0, **options: Any) -> Any:
+        return function(x, _behind_batch(x, dim, row), **options)
+
+    return call
+
+
+def _replicate(x: Any, dim: int, count: int, row: int | None = None) -> Any:
+    place = dim + 1 if row is not None and len(x.shape) > row else dim
+    return ops.repeat(ops.expand_dims(x, place), count, axis=place)
+
+
+def _normalize(x: Any, p: float, eps: float) -> Any:
+    if len(x.shape) not in (2, 4):
+        raise ModelError(f"Normalize takes rows of numbers or images. Received: the shape {tuple(x.shape)}.")
+    sizes = ops.abs(x)
+    if math.isinf(p):
+        return x / (ops.max(sizes, axis=1, keepdims=True) + eps)
+    return x / (ops.sum(sizes**p, axis=1, keepdims=True) + eps) ** (1 / p)
 
 
 def _max(x: Any, dim: int, return_value: bool) -> Any:
@@ -203,7 +251,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "narrow": _narrow,
     "squeeze": _squeeze,
     "expand": _expand,
-    "max": _max,
+    "max": _of_rows(_max),
     "shape": _shape,
     "select_table": lambda x, index: x[index],
     "across_channels": _across_channels,
@@ -213,17 +261,19 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "divide": lambda x: x[0] / x[1],
     "cosine": _cosine,
     "abs": ops.abs,
-    "sum": lambda x, dim, keep: ops.sum(x, axis=dim, keepdims=keep),
-    "mean": lambda x, dim, keep: ops.mean(x, axis=dim, keepdims=keep),
-    "min": lambda x, dim: ops.min(x, axis=dim),
-    "join": lambda x, dim: ops.concatenate(x, axis=dim),
-    "split": _split,
+    "sum": _of_rows(lambda x, dim, keep: ops.sum(x, axis=dim, keepdims=keep)),
+    "mean": _of_rows(lambda x, dim, keep: ops.mean(x, axis=dim, keepdims=keep)),
+    "places": lambda x, dims: ops.mean(x, axis=dims, keepdims=True),
+    "min": _of_rows(lambda x, dim: ops.min(x, axis=dim)),
+    "join": _of_rows(lambda x, dim: ops.concatenate(x, axis=dim)),
+    "split": _of_rows(_split),
     "flat": _flat,
     "swapped": _swapped,
     "reverse": lambda x, dim: ops.flip(x, axis=dim),
-    "replicate": lambda x, dim, count: ops.repeat(ops.expand_dims(x, dim), count, axis=dim),
+    "replicate": _replicate,
+    "unsqueeze": _unsqueeze,
     "softplus": lambda x, beta: ops.softplus(beta * x) / beta,
-    "normalize": lambda x, p, eps: x / (ops.sum(ops.abs(x) ** p, axis=-1, keepdims=True) ** (1 / p) + eps),
+    "normalize": _normalize,
     "product": lambda x: ops.sum(x[0] * x[1], axis=-1),
     "matrices": lambda x, left, right: ops.matmul(
         ops.swapaxes(x[0], -1, -2) if left else x[0], ops.swapaxes(x[1], -1, -2) if right else x[1]

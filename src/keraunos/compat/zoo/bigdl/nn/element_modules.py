@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 from keraunos.compat.zoo.bigdl.nn.module import Layer
@@ -135,19 +137,19 @@ class LogSoftMax(OfKeras):
 
 
 class SoftMin(OfKeras):
-    """The softmax of minus x."""
+    """The softmax of minus x; of images over their channels."""
 
     def __init__(self, bigdl_type: str = "float") -> None:
-        super().__init__(keras.layers.Activation, activations.SoftMin())
+        super().__init__(keras.layers.Activation, activations.RowSoftMax(of_minus=True))
 
 
 class SoftMax(OfKeras):
-    """Shares that are proportional to exponentials."""
+    """Shares that are proportional to exponentials; of images over their channels."""
 
     def __init__(self, pos: int = 1, bigdl_type: str = "float") -> None:
         if pos != 1:
-            raise JobError(f"`pos` of SoftMax must be 1, the last dimension of a row. Received: {pos!r}.")
-        super().__init__(keras.layers.Activation, "softmax")
+            raise JobError(f"`pos` of SoftMax must be 1, the first dimension of a row. Received: {pos!r}.")
+        super().__init__(keras.layers.Activation, activations.RowSoftMax())
 
 
 class ELU(OfKeras):
@@ -295,9 +297,12 @@ class Power(Function):
 
 
 class Normalize(Function):
-    """Rows of length 1 in the norm `p`."""
+    """Rows of length 1 in the norm `p`; of images over their channels. DOUBLEMAX is the largest element's norm."""
 
     def __init__(self, p: float, eps: float = 1e-10, bigdl_type: str = "float") -> None:
+        if p <= 0:
+            raise JobError(f"`p` of Normalize must be above 0. Received: {p!r}.")
+        p = math.inf if p >= sys.float_info.max else p
         super().__init__("normalize", p=float(p), eps=float(eps))
 
 

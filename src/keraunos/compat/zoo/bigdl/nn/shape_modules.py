@@ -1,7 +1,7 @@
 """BigDL's modules without weights that change shapes, pool images, and join tables. Runs on the driver.
 
 Dimensions are counted from 1, the batch being the first, unless a module is told how many a row has: then they are
-those of a row.
+those of a row where an input has one dimension more than that.
 """
 
 from __future__ import annotations
@@ -141,27 +141,31 @@ class SelectTable(Function):
     """One of several inputs, counted from 1."""
 
     def __init__(self, index: int, bigdl_type: str = "float") -> None:
-        super().__init__("select_table", index=int(index) - 1 if index > 0 else int(index))
+        if index < 1:
+            raise JobError(f"`index` of SelectTable must be counted from 1. Received: {index!r}.")
+        super().__init__("select_table", index=int(index) - 1)
 
 
 class JoinTable(Function):
     """Several inputs, one behind the other along a dimension."""
 
     def __init__(self, dimension: int, n_input_dims: int, bigdl_type: str = "float") -> None:
-        super().__init__("join", dim=axis_of(dimension, n_input_dims))
+        super().__init__("join", dim=axis_of(dimension), row=n_input_dims)
 
 
 class SplitTable(Function):
     """The parts of an input along a dimension."""
 
     def __init__(self, dimension: int, n_input_dims: int = -1, bigdl_type: str = "float") -> None:
-        super().__init__("split", dim=axis_of(dimension, n_input_dims))
+        super().__init__("split", dim=axis_of(dimension), row=n_input_dims)
 
 
 class Select(Function):
     """One place along a dimension, counted from 1, or from -1 at the end; the dimension goes away."""
 
     def __init__(self, dim: int, index: int, bigdl_type: str = "float") -> None:
+        if index == 0:
+            raise JobError("`index` of Select must be counted from 1, or from -1 at the end. Received: 0.")
         super().__init__("select", dim=axis_of(dim), index=index - 1 if index > 0 else index)
 
 
@@ -169,6 +173,8 @@ class Narrow(Function):
     """Some places along a dimension; a length of -1 is up to the end."""
 
     def __init__(self, dimension: int, offset: int, length: int = 1, bigdl_type: str = "float") -> None:
+        if offset < 1:
+            raise JobError(f"`offset` of Narrow must be counted from 1. Received: {offset!r}.")
         super().__init__("narrow", dim=axis_of(dimension), offset=offset - 1, length=length)
 
 
@@ -176,21 +182,21 @@ class Squeeze(Function):
     """A dimension of size 1 goes away."""
 
     def __init__(self, dim: int, num_input_dims: int = INTMIN, bigdl_type: str = "float") -> None:
-        super().__init__("squeeze", dims=[axis_of(dim, num_input_dims)])
+        super().__init__("squeeze", dims=[axis_of(dim) + (num_input_dims != INTMIN)])
 
 
 class Unsqueeze(Function):
     """A dimension of size 1 more."""
 
     def __init__(self, pos: int, num_input_dims: int = INTMIN, bigdl_type: str = "float") -> None:
-        super().__init__("expand", dim=axis_of(pos, num_input_dims))
+        super().__init__("unsqueeze", pos=int(pos), row=None if num_input_dims == INTMIN else int(num_input_dims))
 
 
 class Replicate(Function):
     """The input several times along a new dimension."""
 
     def __init__(self, n_features: int, dim: int = 1, n_dim: int = INTMAX, bigdl_type: str = "float") -> None:
-        super().__init__("replicate", dim=axis_of(dim, 0 if n_dim == INTMAX else n_dim), count=n_features)
+        super().__init__("replicate", dim=axis_of(dim), count=n_features, row=None if n_dim == INTMAX else int(n_dim))
 
 
 class Reverse(Function):
@@ -211,7 +217,8 @@ class Sum(Function):
         squeeze: bool = True,
         bigdl_type: str = "float",
     ) -> None:
-        super().__init__("mean" if size_average else "sum", dim=axis_of(dimension, n_input_dims), keep=not squeeze)
+        kind = "mean" if size_average else "sum"
+        super().__init__(kind, dim=axis_of(dimension), row=n_input_dims, keep=not squeeze)
 
 
 class Mean(Function):
@@ -220,21 +227,21 @@ class Mean(Function):
     def __init__(
         self, dimension: int = 1, n_input_dims: int = -1, squeeze: bool = True, bigdl_type: str = "float"
     ) -> None:
-        super().__init__("mean", dim=axis_of(dimension, n_input_dims), keep=not squeeze)
+        super().__init__("mean", dim=axis_of(dimension), row=n_input_dims, keep=not squeeze)
 
 
 class Max(Function):
     """The largest along a dimension."""
 
     def __init__(self, dim: int, num_input_dims: int = INTMIN, bigdl_type: str = "float") -> None:
-        super().__init__("max", dim=axis_of(dim, num_input_dims), return_value=True)
+        super().__init__("max", dim=axis_of(dim), row=num_input_dims, return_value=True)
 
 
 class Min(Function):
     """The smallest along a dimension."""
 
     def __init__(self, dim: int = 1, num_input_dims: int = INTMIN, bigdl_type: str = "float") -> None:
-        super().__init__("min", dim=axis_of(dim, num_input_dims))
+        super().__init__("min", dim=axis_of(dim), row=num_input_dims)
 
 
 class Reshape(OfKeras):
@@ -368,16 +375,14 @@ class SpatialAveragePooling(Function):
             )
         if global_pooling:
             axes = [2, 3] if layout(format) == "channels_first" else [1, 2]
-            super().__init__("mean", dim=axes, keep=True)
+            super().__init__("places", dims=axes)
             return
         kind = "mean_with_zeros" if count_include_pad else "mean"
         super().__init__("padded_pool", **_pooling(kind, (kh, kw), (dh, dw), (pad_h, pad_w), ceil_mode, format))
 
 
-def axis_of(dimension: int, row_dimensions: int = 0) -> int:
-    """A dimension counted from 0, the batch being 0; from the end where it is negative."""
-    if row_dimensions > 0:  # dimensions of a row, which has a batch before it
-        return dimension
+def axis_of(dimension: int) -> int:
+    """A dimension counted from 0; from the end where it is negative."""
     if dimension == 0:
         raise JobError("A dimension must be counted from 1, or from -1 at the end. Received: 0.")
     return dimension - 1 if dimension > 0 else dimension

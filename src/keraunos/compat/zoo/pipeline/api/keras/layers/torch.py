@@ -70,6 +70,8 @@ def Select(dim: int, index: int, input_shape: Shape = None, **named: Any) -> Any
 def Narrow(dim: int, offset: int, length: int = 1, input_shape: Shape = None, **named: Any) -> Any:
     """Some places along a dimension; a length of -1 is up to the end."""
     _not_the_batch("Narrow", dim)
+    if offset < 0:
+        raise JobError(f"`offset` of Narrow must be counted from 0. Received: {offset!r}.")
     return computed("narrow", input_shape, named, dim=int(dim), offset=int(offset), length=int(length))
 
 

@@ -1,0 +1,139 @@
+"""Text that was bytes: what Python 2 had one type for, where it meets text. Runs on the driver and on executors.
+
+What a program reads from a file opened as 'rb', from an archive or from another process is bytes today, and so is what
+`encode` gives. To Python 3 that equals no text, and prints as `b'…'`; to a program for Python 2 it is text.
+"""
+
+from __future__ import annotations
+
+import builtins
+import codecs
+from typing import Any
+
+import numpy as np
+
+from keraunos.errors import JobError
+
+# Encodings whose text a file that was opened as text, or a literal, has been decoded from already.
+_DECODED = frozenset({"ascii", "iso8859-1", "utf-8", "utf-8-sig"})
+
+
+def as_text(value: Any) -> Any:
+    """Bytes as the text that they spell, also within lists, tuples and dicts; anything else as it is."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.decode("latin-1")
+    if not _has_bytes(value):
+        return value
+    if type(value) is dict:
+        return {as_text(key): as_text(each) for key, each in value.items()}
+    return type(value)(as_text(each) for each in value)
+
+
+def equals(left: Any, right: Any) -> Any:
+    """`left == right`."""
+    left, right = _alike(left, right)
+    return left == right
+
+
+def differs(left: Any, right: Any) -> Any:
+    """`left != right`."""
+    left, right = _alike(left, right)
+    return left != right
+
+
+def contains(item: Any, owner: Any) -> Any:
+    """`item in owner`."""
+    if isinstance(item, str) and isinstance(owner, bytes):
+        return item in as_text(owner)
+    if isinstance(item, bytes) and isinstance(owner, str):
+        return as_text(item) in owner
+    return item in owner or (
+        isinstance(item, (str, bytes))
+        and isinstance(owner, (dict, frozenset, list, set, tuple))
+        and _other(item) in owner
+    )
+
+
+def misses(item: Any, owner: Any) -> bool:
+    """`item not in owner`."""
+    return not contains(item, owner)
+
+
+def get(owner: Any, key: Any, *default: Any) -> Any:
+    """`owner.get(key)`, as dicts have it."""
+    if type(owner) is dict and isinstance(key, (str, bytes)) and key not in owner:
+        key = _other(key)
+    return owner.get(key, *default)
+
+
+def character(owner: Any, key: Any) -> Any:
+    """`owner[key]` where that is compared with text."""
+    found = owner[key]
+    return chr(found) if isinstance(owner, bytes) and isinstance(found, int) else found
+
+
+def text(kind: Any, value: Any) -> Any:
+    """`str(value)` or `repr(value)`."""
+    return kind(as_text(value) if kind in (str, repr) else value)
+
+
+def is_instance(value: Any, types: Any) -> bool:
+    """`isinstance(value, types)`, where `str` is among the types."""
+    return isinstance(value, types) or (isinstance(value, bytes) and issubclass(str, types))
+
+
+def percent(left: Any, right: Any) -> Any:
+    """`left % right`, of text."""
+    return left % (as_text(right) if isinstance(left, str) else right)
+
+
+def format(owner: Any, *values: Any, **named: Any) -> Any:  # noqa: A001 - the method's name
+    """`owner.format(…)`."""
+    if not isinstance(owner, str):
+        return owner.format(*values, **named)
+    return owner.format(*map(as_text, values), **{name: as_text(each) for name, each in named.items()})
+
+
+def decode(owner: Any, *arguments: Any, **named: Any) -> Any:
+    """`owner.decode(encoding, errors)`, which text had."""
+    if not isinstance(owner, str):
+        return owner.decode(*arguments, **named)
+    encoding = arguments[0] if arguments else named.get("encoding", "ascii")
+    if codecs.lookup(encoding).name in _DECODED:
+        return owner
+    raise JobError(
+        f"Text of Python 2 can be decoded from 'ascii', 'latin-1' and 'utf-8' only here, where it is text already. "
+        f"Received: {encoding!r}. Open the file with codecs.open(path, encoding={encoding!r}), or give bytes."
+    )
+
+
+def say(*values: Any, **named: Any) -> None:
+    """`print`."""
+    builtins.print(*map(as_text, values), **named)  # noqa: T201 - the program prints
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both as text where one of them is text and the other bytes."""
+    if isinstance(left, str):
+        return (left.encode() if _holds_bytes(right) else left), (as_text(right) if isinstance(right, bytes) else right)
+    if isinstance(right, str):
+        return (as_text(left) if isinstance(left, bytes) else left), (right.encode() if _holds_bytes(left) else right)
+    return left, right
+
+
+def _holds_bytes(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "S"
+
+
+def _other(value: str | bytes) -> str | bytes:
+    """Text as bytes and bytes as text."""
+    return value.encode() if isinstance(value, str) else as_text(value)
+
+
+def _has_bytes(value: Any) -> bool:
+    if type(value) is dict:
+        return any(map(_has_bytes, value)) or any(map(_has_bytes, value.values()))
+    return isinstance(value, bytes) or (type(value) in (list, tuple) and any(map(_has_bytes, value)))
