@@ -15,6 +15,8 @@ from typing import Any
 
 import keras
 
+from keraunos.errors import ModelError
+
 _HDF5 = (".h5", ".hdf5")
 
 
@@ -51,8 +53,13 @@ def save_weights(model: Any, filepath: Any) -> None:
 
 def load_weights(model: Any, filepath: Any, **named: Any) -> None:
     """Read weights that were written here, alone or with their model."""
-    with _ending_in_h5(Path(filepath), ".weights.h5") as path:
-        keras.Model.load_weights(model, path, **named)
+    import h5py
+
+    path = Path(filepath)
+    if path.is_file() and not h5py.is_hdf5(path) and path.suffix not in {".keras", ".json"}:
+        raise ModelError(f"{str(filepath)!r} must be an HDF5 file of weights. Received: a file of another kind.")
+    with _ending_in_h5(path, ".weights.h5") as named_so:
+        keras.Model.load_weights(model, named_so, **named)
 
 
 @contextmanager

@@ -25,6 +25,11 @@ _PHASED = (
 
 def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
     """Train, with today's arguments."""
+    return keras.Model.fit(model, **prepared(model, day, given))
+
+
+def prepared(model: Any, day: Day, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of today's `fit`, whose callbacks see what they saw then."""
     if day.name != "tf2":
         given = with_columns(given)
     _settle_class_weight(given)
@@ -37,7 +42,7 @@ def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
                 callback.validation_data = held
         if any(map(_looks_at_batches, callbacks)) and EachBatch.fits(model):
             given["callbacks"] = [EachBatch(), *callbacks, AfterBatch()]
-    return keras.Model.fit(model, **given)
+    return given
 
 
 def with_columns(given: Mapping[str, Any]) -> dict[str, Any]:

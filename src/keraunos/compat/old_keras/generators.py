@@ -1,46 +1,61 @@
 """`fit_generator` and its kin: batches from a Python generator. Runs on the driver.
 
-Keras 0 and 1 counted an epoch in rows, Keras 2 in batches, which is what today's `fit` is told.
+Keras 0 and 1 counted an epoch in rows: it ended with the batch that reached them, whatever sizes the batches had. Keras
+2 counts batches, which is what today's `fit` is told.
 """
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import logging
+import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
+from keraunos.compat.old_keras import fitting
+from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.model_calls import OF_QUEUES
 from keraunos.errors import DataError, JobError
 
 logger = logging.getLogger(__name__)
 
 
-def fit_generator(given: dict[str, Any], fit: Callable[..., Any]) -> Any:
+def fit_generator(model: Any, day: Day, given: dict[str, Any]) -> Any:
     """Train on batches."""
     _say_queues(given)
     batches = given.pop("generator")
-    rows, steps = given.pop("samples_per_epoch", None), given.pop("steps_per_epoch", None)
-    if rows is not None:
-        batches, steps = counted(batches, rows, "samples_per_epoch")
-    named = {"steps_per_epoch": steps, **{name: given.pop(name) for name in list(given) if name in _OF_FIT}}
-    if not hasattr(batches, "__len__"):
-        named["shuffle"] = False  # batches come as the generator gives them
+    rows, steps = given.pop("samples_per_epoch", None), _whole(given.pop("steps_per_epoch", None))
+    named = {name: given.pop(name) for name in list(given) if name in _OF_FIT and given[name] is not None}
     held = given.pop("validation_data", None)
-    held_rows, held_steps = given.pop("nb_val_samples", None), given.pop("validation_steps", None)
-    if held is not None and not isinstance(held, (tuple, list)):
-        if held_rows is not None:
-            held, held_steps = counted(held, held_rows, "nb_val_samples")
-        if held_steps is None and not hasattr(held, "__len__"):
-            raise JobError("`validation_steps` must be given with a generator to validate on. Received: None.")
-        named["validation_steps"] = held_steps
-    if held is not None:
-        named["validation_data"] = tuple(held) if isinstance(held, list) else held
+    held_rows, held_steps = given.pop("nb_val_samples", None), _whole(given.pop("validation_steps", None))
     _nothing_left("fit_generator", given)
-    return fit(batches, **{name: value for name, value in named.items() if value is not None})
+    if rows is None and held_rows is not None:
+        raise JobError("`validation_steps` must be given with `steps_per_epoch`. Received: `nb_val_samples`.")
+    drawn = None
+    if isinstance(held, (list, tuple)):
+        named["validation_data"] = tuple(held)
+    elif held is not None and held_rows is not None:
+        drawn = _endless(held)
+    elif held is not None:
+        if held_steps is None and not _has_length(held):
+            raise JobError("`validation_steps` must be given with a generator to validate on. Received: None.")
+        named["validation_data"] = _stream(held, held_steps)
+        named["validation_steps"] = held_steps
+    named = fitting.prepared(model, day, named)
+    if rows is not None:
+        named["shuffle"] = False
+        return _fit_by_rows(model, _weighed(_endless(batches), named), rows, drawn, held_rows, named)
+    if steps is None and not _has_length(batches):
+        raise JobError("`steps_per_epoch` must be given with a generator. Received: None.")
+    found = _stream(batches, steps)
+    if found is not batches:
+        named["shuffle"] = False  # batches come as the generator gives them
+        found = _weighed(found, named)
+    return keras.Model.fit(model, found, steps_per_epoch=steps, **named)
 
 
 def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, Any]], Any]) -> Any:
@@ -49,40 +64,136 @@ def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, A
     batches, steps = _batches(given)
     verbose = given.pop("verbose", 0)
     _nothing_left("evaluate_generator", given)
-    return evaluate({"x": batches, "steps": steps, "verbose": verbose})
+    with _quietly():
+        return evaluate({"x": batches, "steps": steps, "verbose": verbose})
 
 
 def predict_generator(model: Any, given: dict[str, Any]) -> Any:
     """What the model gives for the rows of batches."""
     _say_queues(given)
-    batches, steps = _batches(given)
+    batches, steps = _batches(given, (tuple,))
     verbose = given.pop("verbose", 0)
     _nothing_left("predict_generator", given)
-    return keras.Model.predict(model, batches, steps=steps, verbose=verbose)
+    with _quietly():
+        return keras.Model.predict(model, batches, steps=steps, verbose=verbose)
 
 
-def counted(batches: Any, rows: int, name: str) -> tuple[Iterator[Any], int]:
-    """The batches, and how many of them are as many rows; one that is of another size than it should be is refused."""
-    source = iter(batches)
-    first = next(source, None)
-    if first is None:
-        raise DataError(f"The generator must give batches. Received: none, with {name}={rows!r}.")
-    size = _rows_of(first)
-    steps = -(-int(rows) // size)
-    return _checked(itertools.chain([first], source), size, int(rows), steps, name), steps
+class _Once(keras.callbacks.CallbackList):  # type: ignore[misc] # Keras has no types
+    """Callbacks of a training that is many calls of `fit`: it begins and ends once."""
+
+    begun = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Only the first time."""
+        if not self.begun:
+            self.begun = True
+            super().on_train_begin(logs)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Kept for the end of the last epoch."""
+        self.last = logs
+
+    def end(self) -> None:
+        """The end of the training."""
+        super().on_train_end(self.last)
 
 
-def _checked(batches: Iterator[Any], size: int, rows: int, steps: int, name: str) -> Iterator[Any]:
-    """Batches of one size, of which the last of an epoch may be as small as the rows that are left."""
-    for number, batch in enumerate(batches):
-        found = _rows_of(batch)
-        last = (number + 1) % steps == 0
-        if found != size and not (last and found >= rows - size * (steps - 1)):
-            raise DataError(
-                f"Batches of a generator must have {size} rows, as the first had, because `{name}`={rows} is counted "
-                f"by them. Received: batch {number} with {found}. Give the number of batches instead, as Keras 2 did."
+def _fit_by_rows(
+    model: Any,
+    batches: Iterator[Any],
+    rows: float,
+    held: Iterator[Any] | None,
+    held_rows: float | None,
+    named: dict[str, Any],
+) -> Any:
+    """Train epochs of so many rows, each of as many batches as they take."""
+    first, epochs = named.pop("initial_epoch", 0), named.pop("epochs", 1)
+    verbose = named.pop("verbose", 1)
+    callbacks = _Once(
+        named.pop("callbacks", None),
+        add_history=True,
+        add_progbar=verbose != 0,
+        verbose=verbose,
+        epochs=epochs,
+        steps=None,
+        model=model,
+    )
+    for epoch in range(first, epochs):
+        if held is not None:
+            named["validation_data"] = _taken(held, held_rows, "nb_val_samples")
+        with _quietly():
+            taken = _taken(batches, rows, "samples_per_epoch")
+            keras.Model.fit(
+                model, taken, initial_epoch=epoch, epochs=epoch + 1, callbacks=callbacks, verbose=verbose, **named
             )
+        if model.stop_training:
+            break
+    if callbacks.begun:
+        callbacks.end()
+    return model.history
+
+
+def _taken(batches: Iterator[Any], rows: Any, name: str) -> Iterator[Any]:
+    """The next batches, until they are as many rows."""
+    seen = 0
+    while seen < rows:
+        batch = next(batches, None)
+        if batch is None:
+            if seen == 0:
+                raise DataError(f"The generator must give batches. Received: none, with {name}={rows!r}.")
+            return
+        seen += _rows_of(batch)
         yield batch
+
+
+def _endless(batches: Any, kinds: tuple[type, ...] = (list, tuple)) -> Iterator[Any]:
+    """Batches as tuples: those of a generator as it gives them, those of a sequence again and again.
+
+    A batch of one of the kinds has parts: inputs, targets and weights of rows.
+    """
+    if hasattr(batches, "__next__") or not _has_length(batches):
+        source = batches if hasattr(batches, "__next__") else iter(batches)
+        while True:
+            try:
+                batch = next(source)
+            except StopIteration:
+                return
+            yield _tuple(batch, kinds)
+    while True:
+        for number in range(len(batches)):
+            yield _tuple(batches[number], kinds)
+        if hasattr(batches, "on_epoch_end"):
+            batches.on_epoch_end()
+
+
+def _tuple(batch: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    parts: Any = batch if isinstance(batch, kinds) else [batch]
+    return tuple(parts)
+
+
+def _stream(batches: Any, steps: int | None, kinds: tuple[type, ...] = (list, tuple)) -> Any:
+    """What Keras takes: a sequence that is long enough itself, and else batches without end."""
+    if _has_length(batches) and (steps is None or (steps <= len(batches) and not hasattr(batches, "__next__"))):
+        return batches
+    return _endless(batches, kinds)
+
+
+def _weighed(batches: Iterator[Any], named: dict[str, Any]) -> Iterator[Any]:
+    """Batches with the weights of their rows' classes."""
+    weights = named.pop("class_weight", None)
+    if weights is None:
+        return batches
+    if any(isinstance(each, Mapping) for each in weights.values()):
+        raise JobError(f"`class_weight` of fit_generator must be numbers by class. Received: {weights!r}.")
+    return (_with_weights(batch, weights) for batch in batches)
+
+
+def _with_weights(batch: tuple[Any, ...], weights: Mapping[Any, float]) -> tuple[Any, ...]:
+    x, y, *given = batch
+    labels = np.asarray(y)
+    classes = labels.argmax(-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(-1)
+    found = np.array([weights.get(int(each), 1.0) for each in classes], "float32")
+    return x, y, found * np.asarray(given[0]) if given and given[0] is not None else found
 
 
 def _rows_of(batch: Any) -> int:
@@ -92,11 +203,31 @@ def _rows_of(batch: Any) -> int:
     return len(np.asarray(part))
 
 
-def _batches(given: dict[str, Any]) -> tuple[Any, int | None]:
-    batches, rows, steps = given.pop("generator"), given.pop("val_samples", None), given.pop("steps", None)
+def _batches(given: dict[str, Any], kinds: tuple[type, ...] = (list, tuple)) -> tuple[Any, int | None]:
+    batches, rows = given.pop("generator"), given.pop("val_samples", None)
+    steps = _whole(given.pop("steps", None))
     if rows is not None:
-        return counted(batches, rows, "val_samples")
-    return batches, steps
+        return _taken(_endless(batches, kinds), rows, "val_samples"), None
+    if steps is None and not _has_length(batches):
+        raise JobError("`steps` must be given with a generator. Received: None.")
+    return _stream(batches, steps, kinds), steps
+
+
+def _whole(steps: Any) -> int | None:
+    """A number of batches; a share of one was one more, as in `len(x) / 32`."""
+    return None if steps is None else math.ceil(steps)
+
+
+def _has_length(batches: Any) -> bool:
+    return hasattr(batches, "__len__")
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Have Keras not warn that batches end, which is how an epoch of so many rows does."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
 
 
 def _say_queues(given: dict[str, Any]) -> None:

@@ -260,12 +260,8 @@ def _fit_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
     given = _call("fit_generator", model, day, arguments, named)
     if given.pop("show_accuracy", False):
         accuracy.measure(model)
-
-    def fit(batches: Any, **today: Any) -> Any:
-        return fitting.fit(model, day, {"x": batches, **today})
-
     with compiled.as_compiled(model):
-        return generators.fit_generator(given, fit)
+        return generators.fit_generator(model, day, given)
 
 
 def _evaluate_generator(model: Any, day: Day, *arguments: Any, **named: Any) -> Any:
