@@ -13,6 +13,7 @@ ENVIRONMENT = {
 }
 
 PROGRAM = """\
+import math
 import sys
 import shapes
 import plain
@@ -30,6 +31,8 @@ total = 0
 for (half, same, third, area) in rows.mapPartitions(halves).collect():
     total += half + same + third + area
 print "total", total, rows.map(lambda x: (x, x / 2)).map(lambda (x, h): unicode(h)).distinct().count()
+print rows.map(lambda x: eval("x / 2")).sum(), rows.map(lambda x: "%s" % ("k%d" % x).encode("utf-8")).first()
+print rows.filter(lambda x: str(x).encode("utf-8") in ("3", "7")).collect(), rows.map(lambda x: math.ceil(x) / 2).max()
 print >>sys.stderr, "done"
 """
 
@@ -59,7 +62,7 @@ def test_functions_on_executors_and_modules_beside_the_program(tmp_path):
     done = run(tmp_path, "--as", "elephas", "program.py")
     assert done.returncode == 0, done.stderr[-3000:]
     expected = sum(x // 2 + x + x // 3 + x * 2 // 4 for x in range(10))
-    assert done.stdout == f"shapes\ntotal {expected} 5\n"
+    assert done.stdout == f"shapes\ntotal {expected} 5\n20 k0\n[3, 7] 4.5\n"
     assert "done\n" in done.stderr
 
 
