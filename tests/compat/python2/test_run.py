@@ -83,6 +83,17 @@ def test_an_error_shows_the_users_lines(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("program", "half"), [("import old\n", "3"), ("import old\nh = lambda n: f'{n}'\n", "3.5"), ("import new\n", "3.5")]
+)
+def test_a_program_that_imports_what_only_python_2_can_is_for_python_2(tmp_path, program, half):
+    (tmp_path / "program.py").write_text(f"{program}print(7 / 2)\n")
+    (tmp_path / "old.py").write_text("print 'old'\n")
+    (tmp_path / "new.py").write_text("print('new')\n")
+    done = run(tmp_path, "--as", "tensorspark", "program.py")
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, [half]), done.stderr[-2000:]
+
+
 def test_what_cannot_be_translated_is_one_message(tmp_path):
     (tmp_path / "program.py").write_text("print 'before'\nf(async=True)\n")
     done = run(tmp_path, "--as", "zoo", "program.py")
