@@ -11,6 +11,7 @@ from keraunos.cli import submitted
 from keraunos.cli.main import main
 from keraunos.cli.spark_options import SparkCommandLine
 from keraunos.cli.submit import python_for, spark_home, submit_arguments
+from keraunos.compat.run_unchanged.systems import system_named
 from keraunos.errors import JobError
 
 SETTINGS = [
@@ -40,6 +41,14 @@ def test_options_stay_and_the_script_is_run_by_ours(program):
         submitted.__file__,
         *("zoo", "program.py", "--rows", "3"),
     ]
+
+
+def test_executors_are_told_that_a_program_is_for_python_2(program):
+    Path("program.py").write_text("print 1")
+    assert "spark.executorEnv.KERAUNOS_RUN_AS=zoo::python2" in submitted_with("program.py")
+    assert system_named("zoo::python2").label == "zoo::python2"
+    assert (system_named("zoo:1:python2").keras, system_named("zoo:1:python2").python2) == ("1", True)
+    assert (system_named("zoo:1").label, system_named("zoo").label) == ("zoo:1", "zoo")
 
 
 @pytest.mark.parametrize("named", ["--name mine", "--conf spark.app.name=mine"])

@@ -5,6 +5,7 @@ spark-submit … submitted.py SYSTEM SCRIPT [ARGUMENT …]
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ if __name__ == "__main__":
 from keraunos.compat.run_unchanged.script import of_its_day, run_script
 from keraunos.compat.run_unchanged.systems import System, system_named
 from keraunos.errors import JobError, KeraunosError
+
+logger = logging.getLogger(__name__)
 
 
 def main(system_name: str, script: str, *arguments: str) -> int:
@@ -31,7 +34,13 @@ def main(system_name: str, script: str, *arguments: str) -> int:
 
 def _check_day(system: System, path: str) -> None:
     """A program that could not be read where it was submitted from must have been said to be of an older Keras."""
-    day = of_its_day(system, path).keras
+    told = of_its_day(system, path)
+    if told.python2:
+        logger.warning(
+            "The program is for Python 2, and the executors have not been told: there, its modules are read as Python "
+            "3 where nothing in them tells. Submit it from a file of this machine."
+        )
+    day = told.keras
     if day != system.keras:
         raise JobError(
             f"The program was written for Keras {day}, and the executors have been told of none. Received: a program "

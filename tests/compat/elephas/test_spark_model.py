@@ -226,7 +226,7 @@ def test_labeled_points(sc):
     model = SparkMLlibModel(
         sc, network, optimizer=optimizers.Adadelta(), frequency="batch", mode="hogwild", num_workers=2
     )
-    model.train(points, nb_epoch=4, batch_size=16, verbose=0, validation_split=0.1, categorical=True, nb_classes=10)
+    model.train(points, 4, 16, 0, 0.1, True, 10)
     expected = network.evaluate(x, y, verbose=0)
     assert expected[1] > 0.6
     assert model.evaluate(points, categorical=True) == pytest.approx(expected, rel=1e-5)

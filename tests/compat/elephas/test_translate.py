@@ -84,6 +84,12 @@ def test_workers(asked, partitions, slots, workers):
     assert workers_of(asked, partitions, slots) == workers
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_rows_that_are_not_shuffled_are_not_said_to_keep_their_order(caplog, shuffle):
+    assert schedule_of(fit_options({"shuffle": shuffle}, DEFAULTS)).shuffle is shuffle
+    assert ("is not that of the RDD" in caplog.text) is not shuffle
+
+
 def test_fewer_workers_than_asked_for_are_told(caplog):
     workers_of(8, 8, 2)
     assert "num_workers=8, but Spark can run 2 task(s) at once" in caplog.text

@@ -95,6 +95,18 @@ PRINTS = {
     "import numpy as np\na = np.array([b'a', b'b'])\nprint a == 'a', 'b' != a, a[0] == 'a'": (
         "[ True False] [ True False] True\n"
     ),
+    "fmt, args = '%s %d', (b'a', 1)\nprint fmt % args, 7 % 4, map(str, [b'a', 1]), unicode('é', 'utf8')": (
+        "a 1 3 ['a', '1'] é\n"
+    ),
+    "d = [b'a', (b'b', {b'c': 1})]\nprint d == ['a', ('b', {'c': 1})], d != ['a'], (1, 2) == (1, 2), [1] != [2]": (
+        "True True True True\n"
+    ),
+    "for c in u'ab'.encode('utf-8'): print c == 'a', ord(c),\nprint [c + '.' for c in b'xy'], map(ord, b'a')": (
+        "True 97 False 98 ['x.', 'y.'] [97]\n"
+    ),
+    "class C:\n    k = 3\n    xs = [i / 2 for i in range(k)]\n    def f(self): return [k for k in 'x']\nprint C.xs": (
+        "[0, 0, 1]\n"
+    ),
     "class C(object):\n    def __eq__(self, other): return True\nprint len({C(): 1})": "1\n",
     "import numpy\nprint (numpy.zeros(3)).shape": "(3,)\n",
     "x = '''a\n\tb'''\nif x:\n\tprint len(x)": "4\n",
@@ -242,6 +254,7 @@ REFUSED = {
     "x = 0\ny = [x for x in (2, 3)]\nprint [x * z for z in y]": "line 3: 'x' is read after a list comprehension",
     "def f(y):\n    x = 0\n    exec 'x = ' + y\n    return x\nprint f('1')": "'x', in 'f', line 3 of 'program.py'",
     "def f(y):\n    exec 'x = ' + y\n    return x\nprint f('1')": "not bind .* Received: 'x', in 'f', line 2",
+    "n = 1\nclass C:\n    n = 2\n    xs = [n for _ in range(2)]\nprint C.xs": "line 4: 'n' of the class C is read in",
     "print 'x'.decode('utf-16')": "can be decoded from .* Received: 'utf-16'",
     "print 1\nsys.setdefaultencoding('latin-1')": "can be given 'utf-8' only here. Received: 'latin-1'",
 }

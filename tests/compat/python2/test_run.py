@@ -13,6 +13,7 @@ ENVIRONMENT = {
 }
 
 PROGRAM = """\
+import math
 import sys
 import shapes
 import plain
@@ -30,6 +31,8 @@ total = 0
 for (half, same, third, area) in rows.mapPartitions(halves).collect():
     total += half + same + third + area
 print "total", total, rows.map(lambda x: (x, x / 2)).map(lambda (x, h): unicode(h)).distinct().count()
+print rows.map(lambda x: eval("x / 2")).sum(), rows.map(lambda x: "%s" % ("k%d" % x).encode("utf-8")).first()
+print rows.filter(lambda x: str(x).encode("utf-8") in ("3", "7")).collect(), rows.map(lambda x: math.ceil(x) / 2).max()
 print >>sys.stderr, "done"
 """
 
@@ -59,7 +62,7 @@ def test_functions_on_executors_and_modules_beside_the_program(tmp_path):
     done = run(tmp_path, "--as", "elephas", "program.py")
     assert done.returncode == 0, done.stderr[-3000:]
     expected = sum(x // 2 + x + x // 3 + x * 2 // 4 for x in range(10))
-    assert done.stdout == f"shapes\ntotal {expected} 5\n"
+    assert done.stdout == f"shapes\ntotal {expected} 5\n20 k0\n[3, 7] 4.5\n"
     assert "done\n" in done.stderr
 
 
@@ -78,6 +81,17 @@ def test_an_error_shows_the_users_lines(tmp_path):
         "    return a / b",
         "ZeroDivisionError: integer division or modulo by zero",
     ]
+
+
+@pytest.mark.parametrize(
+    ("program", "half"), [("import old\n", "3"), ("import old\nh = lambda n: f'{n}'\n", "3.5"), ("import new\n", "3.5")]
+)
+def test_a_program_that_imports_what_only_python_2_can_is_for_python_2(tmp_path, program, half):
+    (tmp_path / "program.py").write_text(f"{program}print(7 / 2)\n")
+    (tmp_path / "old.py").write_text("print 'old'\n")
+    (tmp_path / "new.py").write_text("print('new')\n")
+    done = run(tmp_path, "--as", "tensorspark", "program.py")
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, [half]), done.stderr[-2000:]
 
 
 def test_what_cannot_be_translated_is_one_message(tmp_path):

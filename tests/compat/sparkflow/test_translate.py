@@ -151,3 +151,13 @@ def test_losses_are_told_by_iteration_and_partition_each_once():
     hook.on_losses(1, 0, np.array([9.0, 9.0, 9.0]), np.array([4.0, 4.0, 2.0]))
     hook.on_losses(1, 3, np.array([1.0, 1.0, 1.0]), np.array([4.0, 4.0, 2.0]))
     assert told == [(2.0, 0, 1), (1.0, 1, 1)]
+
+
+@pytest.mark.parametrize(("given", "told"), [({}, 1), ({"mini_batch": -1}, 0), ({"shuffle": True}, 0)])
+def test_rows_that_are_not_shuffled_are_not_said_to_keep_their_order(caplog, given, told):
+    training = Training(
+        **{"graph": "", "tf_input": "x:0", "tf_label": None, "rule": rule_of("adam"), "shuffle": False, **given}
+    )
+    schedule_of(training)
+    schedule_of(training, turn=1)
+    assert caplog.text.count("is not that of the partition") == told

@@ -233,6 +233,23 @@ class SparkMLlibModel(SparkModel):
         classes = rows.classes_of(self.master_network, nb_classes, categorical=categorical)
         return self._fit(labeled_points, {**named, **arguments}, classes)
 
+    def train(  # type: ignore[override]  # as above
+        self,
+        labeled_points: RDD[Any],
+        nb_epoch: int = 10,
+        batch_size: int = 32,
+        verbose: int = 0,
+        validation_split: float = 0.1,
+        categorical: bool = False,
+        nb_classes: int | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """`fit` as it was called before 0.4."""
+        epochs = arguments.pop("epochs", nb_epoch)
+        return self.fit(
+            labeled_points, epochs, batch_size, verbose, validation_split, categorical, nb_classes, **arguments
+        )
+
     def predict(self, mllib_data: Any) -> Any:
         """What the model gives: for a Matrix an array, for a Vector its one row, for an RDD or an array a list."""
         import numpy as np

@@ -113,6 +113,11 @@ def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> Fi
 
 def schedule_of(options: FitOptions) -> Schedule:
     """How long workers train and in what portions."""
+    if not options.shuffle:
+        logger.warning(
+            "shuffle=False: every epoch takes a worker's rows in one order, which follows from what they hold and is "
+            "not that of the RDD."
+        )
     return Schedule(
         epochs=options.epochs,
         batch_size=options.batch_size,

@@ -17,8 +17,11 @@ _INNER = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda)
 
 def refuse_leaked(tree: ast.AST, path: str) -> None:
     """Raise `JobError` where a variable is read after a list comprehension has used its name."""
-    for scope in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
-        _left_by(scope, path)
+    for scope in ast.walk(tree):
+        if isinstance(scope, ast.FunctionDef):
+            _left_by(scope, path)
+        elif isinstance(scope, ast.ClassDef):
+            _check_class(scope, path)
     left = _left_by(tree, path)
     for function in _outermost(tree):
         for node in _free(function):
@@ -36,6 +39,23 @@ def _left_by(scope: ast.AST, path: str) -> set[str]:
         else:
             left.discard(node.id)
     return left
+
+
+def _check_class(scope: ast.ClassDef, path: str) -> None:
+    """Refuse list comprehensions that read a variable of their class, which today's cannot see."""
+    bound: set[str] = set()
+    for node in _in_order(scope):
+        if isinstance(node, ast.Name):
+            bound |= set() if isinstance(node.ctx, ast.Load) else {node.id}
+            continue
+        first = set(ast.walk(node.generators[0].iter))  # which runs in the class
+        for each in _free(node):
+            if each.id in bound and each not in first:
+                raise JobError(
+                    f"{path!r} is a program for Python 2 that cannot be translated: line {each.lineno}: {each.id!r} of "
+                    f"the class {scope.name} is read in a list comprehension, which saw it in Python 2 alone. Use a "
+                    "loop."
+                )
 
 
 def _check(node: ast.Name, left: set[str], path: str) -> None:

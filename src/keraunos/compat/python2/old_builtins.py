@@ -20,7 +20,7 @@ import numpy as np
 
 from keraunos.compat.python2 import executed
 from keraunos.compat.python2.operations import sort_arguments
-from keraunos.compat.python2.text import say
+from keraunos.compat.python2.text import as_text, each, say
 
 
 class _AnyString(type):
@@ -98,6 +98,7 @@ def input(prompt: Any = "") -> Any:  # noqa: A001 - Python's own name
 def map(function: Any, iterable: Iterable[Any], *others: Iterable[Any]) -> list[Any]:  # noqa: A001 - Python's own name
     """A list; shorter sequences are filled up with `None`, and no function gives the arguments."""
     if not others:
+        iterable = builtins.map(as_text, iterable) if function is str else each(iterable)
         return list(iterable if function is None else builtins.map(function, iterable))
     rows = itertools.zip_longest(iterable, *others)
     return list(rows) if function is None else [function(*row) for row in rows]

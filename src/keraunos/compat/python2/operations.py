@@ -18,6 +18,7 @@ from keraunos.compat.python2.text import (
     contains,
     decode,
     differs,
+    each,
     equals,
     format,  # noqa: A004 - the method's name
     get,
@@ -28,9 +29,11 @@ from keraunos.compat.python2.text import (
 )
 from keraunos.errors import JobError
 
+# What is of another module.
 __all__ = [
-    "character", "contains", "decode", "differs", "equals", "format", "get", "is_instance", "misses", "percent", "text",
-]  # fmt: skip  # what is of another module
+    "character", "contains", "decode", "differs", "each", "equals", "format", "get", "is_instance", "misses", "percent",
+    "text",
+]  # fmt: skip
 
 slice = builtins.slice  # noqa: A001 - subscripts of translated code call it by this module
 _VIEWS = (KeysView, ValuesView, ItemsView)

@@ -120,7 +120,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.op, ast.Mod) and (_is_text(node.left) or isinstance(node.right, ast.Dict | ast.Tuple)):
+        if isinstance(node.op, ast.Mod) and not _is_number(node.left):
             return _at(node, _call("percent", node.left, node.right))
         if not (self._divides and isinstance(node.op, ast.Div)) or _is_float(node.left) or _is_float(node.right):
             return node
@@ -140,11 +140,21 @@ class _Rewriter(ast.NodeTransformer):
         key = _as_expression(target.slice)
         return _at(node, ast.Expr(_call("divide_item", target.value, key, node.value)))
 
+    def visit_For(self, node: ast.For) -> ast.For:
+        self.generic_visit(node)
+        node.iter = _characters(node.iter)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.iter = _characters(node.iter)
+        return node
+
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         name = _COMPARED.get(type(node.ops[0])) if len(node.ops) == 1 else None
         left, right = node.left, node.comparators[0]
-        if name is None or any(isinstance(each, ast.Constant) and not _is_text(each) for each in (left, right)):
+        if name is None or _is_number(left) or _is_number(right):
             return node
         return _at(node, _call(name, *(_character(*pair) for pair in ((left, right), (right, left)))))
 
@@ -169,6 +179,8 @@ class _Rewriter(ast.NodeTransformer):
     def _function(self, node: ast.Call, function: ast.Name, named: list[str | None]) -> ast.expr:
         if function.id in ("repr", "str") and len(node.args) == 1 and not named:
             return _at(node, _call("text", function, *node.args))
+        if function.id == "unicode" and len(node.args) in (2, 3) and not named:
+            return _at(node, _call("decode", *node.args))
         if function.id == "isinstance" and len(node.args) == 2 and not named:
             types = node.args[1]
             if "str" in {each.id for each in ast.walk(types) if isinstance(each, ast.Name)}:
@@ -271,6 +283,20 @@ def _is_float(node: ast.expr) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether this is a constant, and neither text nor bytes."""
+    return isinstance(node, ast.Constant) and not _is_text(node)
+
+
+def _characters(node: ast.expr) -> ast.expr:
+    """What a loop goes through, where it may be bytes."""
+    return (
+        _at(node, _call("each", node))
+        if isinstance(node, ast.Attribute | ast.Call | ast.Name | ast.Subscript) or _is_text(node)
+        else node
+    )
 
 
 def _character(node: ast.expr, other: ast.expr) -> ast.expr:

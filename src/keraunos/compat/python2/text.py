@@ -14,6 +14,7 @@ import numpy as np
 
 from keraunos.errors import JobError
 
+_HOLDERS = (dict, list, tuple)
 # Encodings whose text a file that was opened as text, or a literal, has been decoded from already.
 _DECODED = frozenset({"ascii", "iso8859-1", "utf-8", "utf-8-sig"})
 
@@ -34,14 +35,16 @@ def as_text(value: Any) -> Any:
 
 def equals(left: Any, right: Any) -> Any:
     """`left == right`."""
-    left, right = _alike(left, right)
-    return left == right
+    found = _same(left, right)
+    return left == right if found is None else found
 
 
 def differs(left: Any, right: Any) -> Any:
     """`left != right`."""
-    left, right = _alike(left, right)
-    return left != right
+    found = _same(left, right)
+    if found is None:
+        return left != right
+    return not found if isinstance(found, bool) else ~found
 
 
 def contains(item: Any, owner: Any) -> Any:
@@ -64,7 +67,7 @@ def misses(item: Any, owner: Any) -> bool:
 
 def get(owner: Any, key: Any, *default: Any) -> Any:
     """`owner.get(key)`, as dicts have it."""
-    if type(owner) is dict and isinstance(key, (str, bytes)) and key not in owner:
+    if isinstance(owner, dict) and type(owner).get is dict.get and isinstance(key, (str, bytes)) and key not in owner:
         key = _other(key)
     return owner.get(key, *default)
 
@@ -78,6 +81,11 @@ def character(owner: Any, key: Any) -> Any:
 def text(kind: Any, value: Any) -> Any:
     """`str(value)` or `repr(value)`."""
     return kind(as_text(value) if kind in (str, repr) else value)
+
+
+def each(owner: Any) -> Any:
+    """What a loop goes through: of bytes the characters."""
+    return map(chr, owner) if isinstance(owner, bytes) else owner
 
 
 def is_instance(value: Any, types: Any) -> bool:
@@ -115,13 +123,14 @@ def say(*values: Any, **named: Any) -> None:
     builtins.print(*map(as_text, values), **named)  # noqa: T201 - the program prints
 
 
-def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both as text where one of them is text and the other bytes."""
-    if isinstance(left, str):
-        return (left.encode() if _holds_bytes(right) else left), (as_text(right) if isinstance(right, bytes) else right)
-    if isinstance(right, str):
-        return (as_text(left) if isinstance(left, bytes) else left), (right.encode() if _holds_bytes(left) else right)
-    return left, right
+def _same(left: Any, right: Any) -> Any:
+    """Whether text equals bytes, or what holds the one what holds the other; `None` where Python 3 says it."""
+    for text, other in ((left, right), (right, left)):
+        if isinstance(text, str) and (isinstance(other, bytes) or _holds_bytes(other)):
+            return text == as_text(other) if isinstance(other, bytes) else other == text.encode()
+    if type(left) in _HOLDERS and type(left) is type(right) and (_has_bytes(left) or _has_bytes(right)):
+        return as_text(left) == as_text(right)
+    return None
 
 
 def _holds_bytes(value: Any) -> bool:

@@ -82,8 +82,18 @@ def of_its_day(system: System, script: str, keras: str = "") -> System:
 
 
 def _is_for_python_2(script: str) -> bool:
+    """Whether the program is, or imports a module beside it that is and that only Python 2 could import."""
+    from keraunos.compat.old_keras import evidence
+
+    (_, source), *others = evidence.sources_of(script, source_of(script))
+    if _is_translated(source, script):
+        return True
+    return any(_is_translated(each, path) for path, each in others) and _is_translated(source, script, beside=True)
+
+
+def _is_translated(source: bytes, path: str, *, beside: bool = False) -> bool:
     try:
-        return python2.read(source_of(script), script).translated
+        return python2.read(source, path, beside=beside).translated
     except SyntaxError:
         return False
 
@@ -97,7 +107,9 @@ def _code_of(file: str, system: System) -> CodeType:
     """The program's code; one of today is Python's own affair."""
     # Our `from __future__` lines are none of the program's.
     source = source_of(file)
-    return python2.read(source, file).code if system.name else compile(source, file, "exec", dont_inherit=True)
+    if system.name:
+        return python2.read(source, file, beside=system.python2).code
+    return compile(source, file, "exec", dont_inherit=True)
 
 
 def folder_of(path: str) -> str:

@@ -6,6 +6,7 @@ at once and without locks otherwise.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 5000
 # Where no port was asked for, the next free one of these is taken.
@@ -70,6 +73,11 @@ def plan_of(training: Training) -> ExchangePlan:
 def schedule_of(training: Training, turn: int = 0) -> Schedule:
     """How a worker goes through its rows, in one of the turns between which rows are dealt out anew."""
     drawn = training.mini_stochastic_iters
+    if turn == 0 and not training.shuffle and training.mini_batch >= 1 > drawn:
+        logger.warning(
+            "Without shuffling, every iteration takes a partition's rows in one order, which follows from what they "
+            "hold and is not that of the partition."
+        )
     return Schedule(
         epochs=training.iters,
         batch_size=training.mini_batch if training.mini_batch >= 1 else _ALL_ROWS,

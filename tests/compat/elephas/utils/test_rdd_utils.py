@@ -79,3 +79,6 @@ def test_rows_that_do_not_match_are_refused(sc):
         rdd_utils.to_simple_rdd(sc, FEATURES, LABELS[:4])
     with pytest.raises(DataError, match="to_simple_rdd, which takes any shape"):
         rdd_utils.to_labeled_point(sc, FEATURES.reshape(5, 3, 1), LABELS)
+    with pytest.raises(DataError, match=r"one number. Received: labels of shape \(5, 3\). Give categorical=True"):
+        rdd_utils.to_labeled_point(sc, FEATURES, ONE_HOT)
+    assert rdd_utils.to_labeled_point(sc, FEATURES, LABELS[:, None]).first().label == LABELS[0]

@@ -34,6 +34,11 @@ def to_labeled_point(sc: SparkContext, features: Any, labels: Any, categorical: 
             "The features of LabeledPoints must be an array with a row of numbers for each. Received: an array of "
             f"shape {np.shape(features)}. Use to_simple_rdd, which takes any shape."
         )
+    if not categorical and np.ndim(labels) > 1 and np.size(labels) != len(labels):
+        raise DataError(
+            f"The label of a LabeledPoint is one number. Received: labels of shape {np.shape(labels)}. Give "
+            "categorical=True where they are one-hot, or use to_simple_rdd."
+        )
     return to_simple_rdd(sc, features, labels).map(functools.partial(_point, categorical))
 
 
