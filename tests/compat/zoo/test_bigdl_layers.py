@@ -20,6 +20,7 @@ else:
     from keraunos.compat.zoo.bigdl.nn import initialization_method as begin
     from keraunos.compat.zoo.bigdl.nn import layer as nn
     from keraunos.compat.zoo.bigdl.nn.criterion import ClassNLLCriterion, CrossEntropyCriterion, MSECriterion
+    from keraunos.compat.zoo.bigdl.nn.criterion_losses import loss_for
     from keraunos.compat.zoo.bigdl.optim.optimizer import (
         SGD,
         Adam,
@@ -217,6 +218,16 @@ else:
         labels = np.array([2.0, 1.0])
         assert ClassNLLCriterion().forward(logs, labels) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
         np.testing.assert_allclose(ClassNLLCriterion().backward(logs, labels), [[0, -0.5], [-0.5, 0]])
+        # A class of -1 is no row, and what is no class is no label.
+        logs = np.concatenate([logs, logs])
+        padded = np.array([2.0, -1.0, -1.0, 1.0])
+        for criterion in (ClassNLLCriterion(), CrossEntropyCriterion()):
+            assert criterion.forward(logs, padded) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
+            np.testing.assert_array_equal(criterion.backward(logs, padded)[1:3], 0)
+            np.testing.assert_allclose(loss_for(criterion)(padded, logs), -(np.log(0.8) + np.log(0.5)) / 2, rtol=1e-5)
+            for wrong in (0.0, 3.0, 1.5):
+                with pytest.raises(DataError, match=f"must be a class from 1 to 2.*Received: {wrong}"):
+                    criterion.forward(logs, np.array([1.0, 1.0, 2.0, wrong]))
         np.testing.assert_allclose(MSECriterion().backward(np.array([1.0, 4.0]), np.array([0.0, 0.0])), [1.0, 4.0])
         # BigDL's own loop: a bias for each of five rows.
         bias = nn.CAdd([5, 1])
@@ -302,6 +313,10 @@ else:
         model.freeze(["still"])
         optimizer = Optimizer.create(model, (x, y), MSECriterion(), MaxEpoch(20), 20, SGD(0.1))
         optimizer.optimize()
+        classifier = nn.Sequential().add(nn.Linear(3, 2)).add(nn.LogSoftMax())
+        zeros = (y > 0).astype(np.float32)
+        with pytest.raises(DataError, match="must be a class from 1 to 2.*Received: 0.0"):
+            Optimizer.create(classifier, (x, zeros), ClassNLLCriterion(), MaxEpoch(1), 20).optimize()
         np.testing.assert_allclose(model.get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
         np.testing.assert_allclose(model.get_weights()[1:], [[-0.25], [0.25]], atol=0.01)
         assert model.parameters()["still"]["bias"].tolist() == [0.25]

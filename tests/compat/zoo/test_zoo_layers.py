@@ -18,6 +18,7 @@ if keras.config.backend() != "tensorflow":
 else:
     import tensorflow as tf
 
+    from keraunos.compat.zoo.bigdl.nn import layer as nn
     from keraunos.compat.zoo.bigdl.optim.optimizer import Adam
     from keraunos.compat.zoo.pipeline.api.keras import layers as zoo
     from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Model, Sequential
@@ -351,6 +352,28 @@ else:
         np.testing.assert_allclose(layer.get_running_std(), [4.0, 9.0])
         found = Sequential([layer]).forward(np.array([[3.0, 5.0]], np.float32))
         np.testing.assert_allclose(found, [[1.0, 1.0]], rtol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("layer", "share"),
+        [
+            (lambda: zoo.BatchNormalization(input_shape=(2, 3, 3)), 0.99),
+            (lambda: zoo.BatchNormalization(momentum=0.25, input_shape=(2, 3, 3)), 0.25),
+            (lambda: nn.SpatialBatchNormalization(2)._keras, 0.1),
+        ],
+    )
+    def test_the_running_statistics_are_bigdls(layer, share):
+        mean, variance, layer = np.zeros(2), np.ones(2), layer()
+        again = type(layer).from_config(layer.get_config())
+        for each in (layer, again):
+            if not each.built:
+                each.build((None, 2, 3, 3))
+        for rows in RANDOM.normal(2.0, 3.0, size=(3, 4, 2, 3, 3)).astype(np.float32):
+            mean = (1 - share) * mean + share * rows.mean((0, 2, 3))
+            variance = (1 - share) * variance + share * rows.var((0, 2, 3), ddof=1)
+            for each in (layer, again):
+                each(rows, training=True)
+                np.testing.assert_allclose(each.moving_mean, mean, rtol=1e-4)
+                np.testing.assert_allclose(each.moving_variance, variance, rtol=1e-4)
 
     @pytest.mark.parametrize(
         ("call", "message"),

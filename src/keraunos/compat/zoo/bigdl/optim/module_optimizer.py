@@ -152,6 +152,7 @@ class Optimizer:
         model = self._module.lowered(shapes)
         model.compile("sgd", self._loss)  # the servers step by the optim method
         entries = len(shapes) + len(model.outputs)
+        records.classes = training.classes_of(model, self._loss)
         validation = None if self._validation is None else self._validation[2].brought(entries)
         plan = self._plan(model)
         rule = training.rule_for(self._method, self._clipping)

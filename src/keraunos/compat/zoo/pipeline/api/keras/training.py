@@ -18,6 +18,7 @@ from keraunos.compat.zoo.bigdl.optim import methods
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower, combined_rule
 from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
 from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod
+from keraunos.compat.zoo.class_labels import Classes
 from keraunos.compat.zoo.sample_records import rows_of, spread_arrays, spread_records
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
 from keraunos.data.records import arrow_columns
@@ -83,6 +84,7 @@ class Records:
 
     def __init__(self, x: Any, y: Any, argument: str = "x") -> None:
         self.rdd = x if hasattr(x, "mapPartitions") else None
+        self.classes: Classes | None = None  # what labels must be; they are checked where they are read
         if self.rdd is not None:
             if y is not None:
                 raise JobError(f"Labels must be in the records of an RDD. Received: an RDD and {type(y).__name__}.")
@@ -99,7 +101,10 @@ class Records:
     def spread(self, entries: int) -> Any:
         """The records as an RDD of lists of so many arrays."""
         if self.rdd is not None:
-            return spread_records(self.rdd, entries)
+            found = spread_records(self.rdd, entries)
+            return (
+                found if self.classes is None else found.mapPartitions(self.classes.checked, preservesPartitioning=True)
+            )
         self._check(entries)
         return spread_arrays(self.arrays[:entries])
 
@@ -127,6 +132,8 @@ class Records:
             raise DataError(
                 f"Records must have {entries} arrays, inputs and labels. Received: {len(self.arrays)}. Give `y` too."
             )
+        if self.classes is not None:
+            self.classes.check(self.arrays[entries - 1])
 
 
 def split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
@@ -142,7 +149,7 @@ def split(records: Records, share: float, given: Any, entries: int) -> tuple[Rec
             f"{share!r}{' of an RDD' if records.rdd is not None else ''}. Give `validation_data`."
         )
     columns = records.brought(entries)
-    first = len(columns[0]) - int(len(columns[0]) * share)
+    first = int(len(columns[0]) * (1 - share))
     parts = [[each[:first] for each in columns], [each[first:] for each in columns]]
     if not all(len(part[0]) for part in parts):
         raise DataError(f"`validation_split` must leave rows on both sides. Received: {share!r} of {len(columns[0])}.")
@@ -172,6 +179,12 @@ def method_of(optimizer: Any) -> OptimMethod:
     if isinstance(optimizer, str) and optimizer.lower() in _METHODS:
         return _METHODS[optimizer.lower()]()
     raise JobError(one_of("optimizer", optimizer, _METHODS) + " Or give one of bigdl.optim.optimizer's methods.")
+
+
+def classes_of(model: Any, loss: Any) -> Classes | None:
+    """What the labels of a model must be, where its loss says that they are classes."""
+    known = getattr(loss, "classes", None)
+    return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
 
 
 def metric_of(metric: Any) -> Any:
