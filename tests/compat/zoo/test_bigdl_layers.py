@@ -19,7 +19,12 @@ else:
     from keraunos.compat.zoo.bigdl.models.lenet.lenet5 import build_model
     from keraunos.compat.zoo.bigdl.nn import initialization_method as begin
     from keraunos.compat.zoo.bigdl.nn import layer as nn
-    from keraunos.compat.zoo.bigdl.nn.criterion import ClassNLLCriterion, CrossEntropyCriterion, MSECriterion
+    from keraunos.compat.zoo.bigdl.nn.criterion import (
+        BCECriterion,
+        ClassNLLCriterion,
+        CrossEntropyCriterion,
+        MSECriterion,
+    )
     from keraunos.compat.zoo.bigdl.nn.criterion_losses import loss_for
     from keraunos.compat.zoo.bigdl.optim.optimizer import (
         SGD,
@@ -218,6 +223,11 @@ else:
         labels = np.array([2.0, 1.0])
         assert ClassNLLCriterion().forward(logs, labels) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
         np.testing.assert_allclose(ClassNLLCriterion().backward(logs, labels), [[0, -0.5], [-0.5, 0]])
+        # Probabilities that are quite wrong have BigDL's loss.
+        chances, truth = np.array([[1.0], [0.0], [0.25]]), np.array([0.0, 1.0, 1.0])
+        wrong = -(2 * np.log(1e-12) + np.log(0.25)) / 3
+        assert BCECriterion().forward(chances, truth) == pytest.approx(wrong, rel=1e-5)
+        assert BCECriterion().rows(chances, truth).mean() == pytest.approx(wrong, rel=1e-5)
         # A class of -1 is no row, and what is no class is no label.
         logs = np.concatenate([logs, logs])
         padded = np.array([2.0, -1.0, -1.0, 1.0])

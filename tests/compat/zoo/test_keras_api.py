@@ -19,7 +19,7 @@ if keras.config.backend() != "tensorflow":
 else:
     import tensorflow as tf
 
-    from keraunos.compat.zoo.bigdl.optim.optimizer import SGD, Adam, Plateau, Top1Accuracy
+    from keraunos.compat.zoo.bigdl.optim.optimizer import AUC, SGD, Adam, Plateau, Top1Accuracy
     from keraunos.compat.zoo.bigdl.util.common import Sample
     from keraunos.compat.zoo.pipeline.api.keras import layers as zoo
     from keraunos.compat.zoo.pipeline.api.keras import objectives
@@ -102,6 +102,15 @@ else:
             classifier().fit(X, Y)
         with pytest.raises(JobError, match="`set_tensorboard` must be called"):
             classifier().get_train_summary("Loss")
+
+    @pytest.mark.parametrize("metric", ["auc", AUC(), AUC(20)])
+    def test_an_area_is_a_mean_over_outputs(metric):
+        model = Sequential([zoo.Dense(2, activation="sigmoid", input_shape=(4,))])
+        model.compile("sgd", "binary_crossentropy", [metric])
+        labels = np.stack([Y, X[:, 2] > 0], 1).astype(np.float32)
+        method = AUC() if metric == "auc" else metric
+        expected = method.result(method.state(model.predict(X, distributed=False), labels))
+        assert model.evaluate(X, labels)[1] == pytest.approx(expected, abs=1e-3)
 
     def test_labels_that_are_no_classes_are_refused_before_they_are_trained_on():
         model = classifier()

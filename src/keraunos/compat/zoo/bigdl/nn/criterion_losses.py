@@ -106,8 +106,7 @@ def _alike(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _binary(output: Any, label: Any) -> Any:
-    chance = ops.clip(output, 1e-7, 1 - 1e-7)
-    return -(label * ops.log(chance) + (1 - label) * ops.log(1 - chance))
+    return -(label * ops.log(output + 1e-12) + (1 - label) * ops.log(1 - output + 1e-12))
 
 
 ROWS: Mapping[str, Callable[..., Any]] = {

@@ -123,7 +123,7 @@ class KerasNet:
         """
         self._method = training.method_of(optimizer)
         # The servers step by the optim method; Keras wants an optimizer to call the model compiled.
-        measures = [training.metric_of(each) for each in metrics or ()]
+        measures = [training.metric_of(each, self.model) for each in metrics or ()]
         self.model.compile("sgd", loss_of(loss), metrics=[each for each in measures if each is not None])
 
     @in_tensorflow_2

@@ -17,7 +17,7 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim import methods
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower, combined_rule
 from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
-from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod
+from keraunos.compat.zoo.bigdl.optim.validation import AUC, ValidationMethod
 from keraunos.compat.zoo.class_labels import Classes
 from keraunos.compat.zoo.sample_records import rows_of, spread_arrays, spread_records
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
@@ -42,7 +42,6 @@ _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
     "sgd": functools.partial(methods.SGD, 0.01),
 }
 _METRICS = {
-    "AUC": "AUC",
     "Accuracy": "accuracy",
     "BinaryAccuracy": "binary_accuracy",
     "CategoricalAccuracy": "categorical_accuracy",
@@ -55,7 +54,6 @@ _METRICS = {
 # The names that programs give, where Keras's is another; the loss is measured in any case.
 _NAMES: Mapping[str, str | None] = {
     "acc": "accuracy",
-    "auc": "AUC",
     "loss": None,
     "top5acc": "sparse_top_k_categorical_accuracy",
     "top5accuracy": "sparse_top_k_categorical_accuracy",
@@ -187,18 +185,31 @@ def classes_of(model: Any, loss: Any) -> Classes | None:
     return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
 
 
-def metric_of(metric: Any) -> Any:
+def metric_of(metric: Any, model: Any) -> Any:
     """The Keras metric for one of BigDL's validation methods or names; `None` where that is the loss.
 
     A metric of Keras, or its name, is taken as it is.
     """
+    if isinstance(metric, str) and metric.lower() == "auc":
+        metric = AUC()
     if isinstance(metric, str):
         return _NAMES.get(metric.lower(), metric)
     if not isinstance(metric, ValidationMethod):
         return metric
+    if isinstance(metric, AUC):
+        return _area(metric, model)
     if metric.name not in _METRICS:
-        raise JobError(one_of("metrics", metric.name, _METRICS) + " Or give a metric of Keras.")
+        raise JobError(one_of("metrics", metric.name, ("AUC", *_METRICS)) + " Or give a metric of Keras.")
     return _METRICS[metric.name]
+
+
+def _area(metric: AUC, model: Any) -> Any:
+    """Keras's metric of an area: a mean over outputs, where there are several."""
+    import keras
+
+    several = int(model.outputs[0].shape[-1] or 1) if model.built else 1
+    labels = {"multi_label": True, "num_labels": several} if several > 1 else {}
+    return keras.metrics.AUC(thresholds=[float(each) for each in metric.thresholds()[1:-1]], name="auc", **labels)
 
 
 def columns_of(model: Any, *, validates: bool = False) -> Columns:
