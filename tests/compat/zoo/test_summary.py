@@ -137,13 +137,13 @@ def test_an_area_under_the_curve_is_that_of_all_rows(where):
     assert area == pytest.approx(roc_auc_score(label, output), abs=1e-9)
     assert np.isnan(bigdl.AUC().result(bigdl.AUC().state(output, np.ones(50))))
     # Several outputs have an area each, of which the result is the mean.
-    outputs, labels = np.stack([output, 1 - output[::-1]], 1), np.stack([label, label[::-1]], 1)
+    outputs, labels = np.stack([output, random.uniform(size=50) / 4], 1), np.stack([label, np.arange(50) % 3 == 0], 1)
     areas = [roc_auc_score(labels[:, i], outputs[:, i]) for i in range(2)]
     assert cut_and_merged(bigdl.AUC(10_000), outputs, labels, where) == pytest.approx(np.mean(areas), abs=1e-9)
 
 
 def test_an_area_has_bigdls_thresholds():
-    output, label = np.array([0.1, 0.3, 0.5, 0.5, 0.9, 1.0], np.float32), np.array([0, 1, 0, 1, 0, 1])
+    output, label = np.array([0.1, 0.3, 0.5, 0.6, 0.7, 0.9], np.float32), np.array([0, 1, 1, 0, 0, 1])
     reached = output[:, np.newaxis] >= np.array([-1e-7, 2 / 3, 1.0, 1 + 1e-7], np.float32)
     right, wrong = (reached[label == value].mean(axis=0)[::-1] for value in (1, 0))
     method = bigdl.AUC(4)

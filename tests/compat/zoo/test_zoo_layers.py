@@ -353,6 +353,16 @@ else:
         found = Sequential([layer]).forward(np.array([[3.0, 5.0]], np.float32))
         np.testing.assert_allclose(found, [[1.0, 1.0]], rtol=1e-5)
 
+    def test_a_number_below_the_first_row_is_in_no_table():
+        based = [({}, -1), ({"zero_based_id": False}, 0), ({"mask_zero": True, "padding_value": 2}, -1)]
+        tables = [(Sequential([zoo.Embedding(5, 2, input_length=2, **each)]), wrong) for each, wrong in based]
+        for table, wrong in [*tables, (nn.LookupTable(5, 2), 0), (nn.LookupTable(5, 2), 6)]:
+            assert np.shape(table.forward(np.array([[2, 1]]))) == (1, 2, 2)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="is not in \\[0, 5\\)"):
+                table.forward(np.array([[2, wrong]]))
+        padded = Sequential([zoo.Embedding(5, 2, input_length=2, mask_zero=True, zero_based_id=False)])
+        np.testing.assert_array_equal(padded.forward(np.array([[0, 1]]))[0, 0], [0, 0])
+
     @pytest.mark.parametrize(
         ("layer", "share"),
         [
