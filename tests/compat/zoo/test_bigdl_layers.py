@@ -210,6 +210,15 @@ else:
             model = nn.Sequential().add(nn.Recurrent().add(cell)).add(nn.TimeDistributed(nn.Linear(5, 2)))
             assert model.forward(X).shape == (2, 3, 2)
 
+    def test_recurrent_cells_begin_as_bigdls_do():
+        for cell in (nn.LSTM(64, 4), nn.GRU(64, 4), nn.RnnCell(64, 4, nn.Tanh())):
+            for _ in range(2):
+                matrix, own, bias = cell.get_weights()
+                assert 0.11 < np.abs(matrix).max() <= 1 / 8
+                assert np.abs(bias).max() <= 1 / 8
+                assert 0.25 < np.abs(own).max() <= 1 / 2
+                cell.reset()
+
     def test_a_module_is_a_layer_of_a_keras_model():
         inner = nn.Sequential().add(nn.Linear(4, 3)).add(nn.Tanh())
         model = KerasSequential([zoo.KerasLayerWrapper(inner, input_shape=(4,)), zoo.Dense(2)])
@@ -267,6 +276,22 @@ else:
         np.testing.assert_allclose(model.forward(given)[0], [3.8, 3.8], rtol=1e-5)
         left, right = model.backward(given, [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         np.testing.assert_allclose([left, right], [[3.0] * 4, [6.0] * 4])
+        # Dimensions of a vector are its own, and not those of a batch.
+        vector = np.array([3.0, 1.0, 2.0])
+        for module, expected in (
+            (nn.Sum(1), 6.0),
+            (nn.Max(1), 3.0),
+            (nn.Narrow(1, 2, 2), vector[1:]),
+            (nn.Select(1, 2), 1.0),
+            (nn.JoinTable(1, 1), np.concatenate([vector, vector])),
+            (nn.JoinTable(1, -1), np.concatenate([vector, vector])),
+        ):
+            given = [vector, vector] if isinstance(module, nn.JoinTable) else vector
+            np.testing.assert_allclose(module.forward(given), expected)
+        np.testing.assert_allclose(nn.Narrow(1, 2, 2).backward(vector, np.ones(2)), [0, 1, 1])
+        for module in (nn.Sequential().add(nn.Tanh()).add(nn.Sum(1)), nn.Concat(1).add(nn.Tanh())):
+            with pytest.raises(JobError, match="must be given a batch"):
+                module.forward(vector)
         seeded = [nn.Linear(10, 20).set_init_method(begin.Xavier()).set_seed(7).reset() for _ in range(2)]
         np.testing.assert_array_equal(seeded[0].get_weights()[0], seeded[1].get_weights()[0])
 

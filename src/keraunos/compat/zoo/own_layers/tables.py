@@ -31,7 +31,7 @@ class WordTable(keras.layers.Embedding):  # type: ignore[misc]  # Keras is untyp
         self.padding_value = padding_value
 
     def call(self, inputs: Any) -> Any:
-        """The rows. A number below the first is an error as one above the last is; Keras would count it from the end."""
+        """The rows. A number below the first is an error, where Keras would count it from the end."""
         numbers = ops.cast(inputs, "int32")
         places, table = numbers - self.first, ops.convert_to_tensor(self.embeddings)
         if self.padding_value is None:
