@@ -31,6 +31,7 @@ else:
         Adam,
         EveryEpoch,
         L1L2Regularizer,
+        LocalOptimizer,
         Loss,
         MaxEpoch,
         Optimizer,
@@ -348,6 +349,10 @@ else:
         model.freeze(["still"])
         optimizer = Optimizer.create(model, (x, y), MSECriterion(), MaxEpoch(20), 20, SGD(0.1))
         optimizer.optimize()
+        local = LocalOptimizer(X=x, Y=y, model=nn.Linear(3, 1), criterion=MSECriterion(), end_trigger=MaxEpoch(20),
+                               batch_size=20, optim_method=SGD(0.1), cores=2)  # fmt: skip
+        local.set_validation(20, X_val=x, Y_val=y, trigger=EveryEpoch(), val_method=[Loss(MSECriterion())])
+        np.testing.assert_allclose(local.optimize().get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
         classifier = nn.Sequential().add(nn.Linear(3, 2)).add(nn.LogSoftMax())
         zeros = (y > 0).astype(np.float32)
         with pytest.raises(DataError, match="must be a class from 1 to 2.*Received: 0.0"):

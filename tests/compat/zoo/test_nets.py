@@ -166,6 +166,9 @@ else:
     def test_what_cannot_be_kept_is_refused():
         with pytest.raises(JobError, match="`weights` must be None"):
             objectives.SparseCategoricalCrossEntropy(weights=np.ones(2))
+        assert metrics.Top5Accuracy(zero_based_label=True).name == "Top5Accuracy"
+        with pytest.raises(JobError, match="`zero_based_label` must be True"):
+            metrics.Top5Accuracy(False)
         with pytest.raises(JobError, match="RankHinge must be given pairs"):
             objectives.RankHinge()(np.zeros((2, 3)), np.zeros((2, 3)))
         with pytest.raises(JobError, match="`PolyEpochDecay` must be replaced"):

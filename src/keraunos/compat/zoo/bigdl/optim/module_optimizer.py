@@ -185,6 +185,31 @@ class Optimizer:
         return plan
 
 
+class LocalOptimizer(Optimizer):
+    """Trains a module on arrays of the driver, whose machine trains."""
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        model: Layer,
+        criterion: Any,
+        end_trigger: Trigger,
+        batch_size: int,
+        optim_method: OptimMethod | None = None,
+        cores: int | None = None,
+        bigdl_type: str = "float",
+    ) -> None:
+        del cores  # one process uses all
+        super().__init__(model, (X, Y), criterion, end_trigger, batch_size, optim_method, bigdl_type)
+
+    def set_validation(  # type: ignore[override]  # BigDL's own arguments
+        self, batch_size: int, X_val: Any, Y_val: Any, trigger: Trigger, val_method: Any = None
+    ) -> None:
+        """Say when to validate, on which arrays, and by which methods."""
+        super().set_validation(batch_size, (X_val, Y_val), trigger, val_method)
+
+
 class _Hooks(KerasHooks):
     """Validation and checkpoints, each by a trigger of its own."""
 
