@@ -123,7 +123,9 @@ else:
             model.save(str(tmp_path / "one.keras"), over_write=True)
             again = KerasNet.load(str(tmp_path / "one.keras"))
             several = isinstance(shape, list)
-            given = [RANDOM.normal(size=(2, *each)).astype(np.float32) for each in (shape if several else [shape])]
+            given = [
+                np.abs(RANDOM.normal(size=(2, *each))).astype(np.float32) for each in (shape if several else [shape])
+            ]
             given = given if several else given[0]
             assert len(again.get_weights()) == len(model.get_weights())
             if "Sampler" not in model.layers[-1].name and "sampler" not in model.layers[-1].name:
