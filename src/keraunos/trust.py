@@ -46,6 +46,7 @@ OWN_MODULES = frozenset(
         "keraunos.compat.zoo.own_layers.computed",
         "keraunos.compat.zoo.own_layers.drawn",
         "keraunos.compat.zoo.own_layers.given",
+        "keraunos.compat.zoo.own_layers.running",
         "keraunos.compat.zoo.own_layers.tables",
         "keraunos.compat.zoo.own_layers.weighted",
         "keraunos.compat.zoo.pipeline.api.keras.layers.normalization",

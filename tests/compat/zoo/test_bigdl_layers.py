@@ -19,12 +19,19 @@ else:
     from keraunos.compat.zoo.bigdl.models.lenet.lenet5 import build_model
     from keraunos.compat.zoo.bigdl.nn import initialization_method as begin
     from keraunos.compat.zoo.bigdl.nn import layer as nn
-    from keraunos.compat.zoo.bigdl.nn.criterion import ClassNLLCriterion, CrossEntropyCriterion, MSECriterion
+    from keraunos.compat.zoo.bigdl.nn.criterion import (
+        BCECriterion,
+        ClassNLLCriterion,
+        CrossEntropyCriterion,
+        MSECriterion,
+    )
+    from keraunos.compat.zoo.bigdl.nn.criterion_losses import loss_for
     from keraunos.compat.zoo.bigdl.optim.optimizer import (
         SGD,
         Adam,
         EveryEpoch,
         L1L2Regularizer,
+        LocalOptimizer,
         Loss,
         MaxEpoch,
         Optimizer,
@@ -204,6 +211,15 @@ else:
             model = nn.Sequential().add(nn.Recurrent().add(cell)).add(nn.TimeDistributed(nn.Linear(5, 2)))
             assert model.forward(X).shape == (2, 3, 2)
 
+    def test_recurrent_cells_begin_as_bigdls_do():
+        for cell in (nn.LSTM(64, 4), nn.GRU(64, 4), nn.RnnCell(64, 4, nn.Tanh())):
+            for _ in range(2):
+                matrix, own, bias = cell.get_weights()
+                assert 0.11 < np.abs(matrix).max() <= 1 / 8
+                assert np.abs(bias).max() <= 1 / 8
+                assert 0.25 < np.abs(own).max() <= 1 / 2
+                cell.reset()
+
     def test_a_module_is_a_layer_of_a_keras_model():
         inner = nn.Sequential().add(nn.Linear(4, 3)).add(nn.Tanh())
         model = KerasSequential([zoo.KerasLayerWrapper(inner, input_shape=(4,)), zoo.Dense(2)])
@@ -217,6 +233,21 @@ else:
         labels = np.array([2.0, 1.0])
         assert ClassNLLCriterion().forward(logs, labels) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
         np.testing.assert_allclose(ClassNLLCriterion().backward(logs, labels), [[0, -0.5], [-0.5, 0]])
+        # Probabilities that are quite wrong have BigDL's loss.
+        chances, truth = np.array([[1.0], [0.0], [0.25]]), np.array([0.0, 1.0, 1.0])
+        wrong = -(2 * np.log(1e-12) + np.log(0.25)) / 3
+        assert BCECriterion().forward(chances, truth) == pytest.approx(wrong, rel=1e-5)
+        assert BCECriterion().rows(chances, truth).mean() == pytest.approx(wrong, rel=1e-5)
+        # A class of -1 is no row, and what is no class is no label.
+        logs = np.concatenate([logs, logs])
+        padded = np.array([2.0, -1.0, -1.0, 1.0])
+        for criterion in (ClassNLLCriterion(), CrossEntropyCriterion()):
+            assert criterion.forward(logs, padded) == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
+            np.testing.assert_array_equal(criterion.backward(logs, padded)[1:3], 0)
+            np.testing.assert_allclose(loss_for(criterion)(padded, logs), -(np.log(0.8) + np.log(0.5)) / 2, rtol=1e-5)
+            for wrong in (0.0, 3.0, 1.5):
+                with pytest.raises(DataError, match=f"must be a class from 1 to 2.*Received: {wrong}"):
+                    criterion.forward(logs, np.array([1.0, 1.0, 2.0, wrong]))
         np.testing.assert_allclose(MSECriterion().backward(np.array([1.0, 4.0]), np.array([0.0, 0.0])), [1.0, 4.0])
         # BigDL's own loop: a bias for each of five rows.
         bias = nn.CAdd([5, 1])
@@ -246,6 +277,22 @@ else:
         np.testing.assert_allclose(model.forward(given)[0], [3.8, 3.8], rtol=1e-5)
         left, right = model.backward(given, [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         np.testing.assert_allclose([left, right], [[3.0] * 4, [6.0] * 4])
+        # Dimensions of a vector are its own, and not those of a batch.
+        vector = np.array([3.0, 1.0, 2.0])
+        for module, expected in (
+            (nn.Sum(1), 6.0),
+            (nn.Max(1), 3.0),
+            (nn.Narrow(1, 2, 2), vector[1:]),
+            (nn.Select(1, 2), 1.0),
+            (nn.JoinTable(1, 1), np.concatenate([vector, vector])),
+            (nn.JoinTable(1, -1), np.concatenate([vector, vector])),
+        ):
+            given = [vector, vector] if isinstance(module, nn.JoinTable) else vector
+            np.testing.assert_allclose(module.forward(given), expected)
+        np.testing.assert_allclose(nn.Narrow(1, 2, 2).backward(vector, np.ones(2)), [0, 1, 1])
+        for module in (nn.Sequential().add(nn.Tanh()).add(nn.Sum(1)), nn.Concat(1).add(nn.Tanh())):
+            with pytest.raises(JobError, match="must be given a batch"):
+                module.forward(vector)
         seeded = [nn.Linear(10, 20).set_init_method(begin.Xavier()).set_seed(7).reset() for _ in range(2)]
         np.testing.assert_array_equal(seeded[0].get_weights()[0], seeded[1].get_weights()[0])
 
@@ -302,6 +349,14 @@ else:
         model.freeze(["still"])
         optimizer = Optimizer.create(model, (x, y), MSECriterion(), MaxEpoch(20), 20, SGD(0.1))
         optimizer.optimize()
+        local = LocalOptimizer(X=x, Y=y, model=nn.Linear(3, 1), criterion=MSECriterion(), end_trigger=MaxEpoch(20),
+                               batch_size=20, optim_method=SGD(0.1), cores=2)  # fmt: skip
+        local.set_validation(20, X_val=x, Y_val=y, trigger=EveryEpoch(), val_method=[Loss(MSECriterion())])
+        np.testing.assert_allclose(local.optimize().get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
+        classifier = nn.Sequential().add(nn.Linear(3, 2)).add(nn.LogSoftMax())
+        zeros = (y > 0).astype(np.float32)
+        with pytest.raises(DataError, match="must be a class from 1 to 2.*Received: 0.0"):
+            Optimizer.create(classifier, (x, zeros), ClassNLLCriterion(), MaxEpoch(1), 20).optimize()
         np.testing.assert_allclose(model.get_weights()[0], [[1.0, -2.0, 0.5]], atol=0.01)
         np.testing.assert_allclose(model.get_weights()[1:], [[-0.25], [0.25]], atol=0.01)
         assert model.parameters()["still"]["bias"].tolist() == [0.25]

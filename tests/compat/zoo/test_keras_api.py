@@ -19,10 +19,12 @@ if keras.config.backend() != "tensorflow":
 else:
     import tensorflow as tf
 
-    from keraunos.compat.zoo.bigdl.optim.optimizer import SGD, Adam, Plateau, Top1Accuracy
+    from keraunos.compat.zoo.bigdl.optim.optimizer import AUC, SGD, Adam, Plateau, Top1Accuracy
     from keraunos.compat.zoo.bigdl.util.common import Sample
     from keraunos.compat.zoo.pipeline.api.keras import layers as zoo
+    from keraunos.compat.zoo.pipeline.api.keras import objectives
     from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Model, Sequential
+    from keraunos.compat.zoo.pipeline.api.keras.training import Records, split
     from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import DataError, JobError, ModelError
 
@@ -100,6 +102,36 @@ else:
             classifier().fit(X, Y)
         with pytest.raises(JobError, match="`set_tensorboard` must be called"):
             classifier().get_train_summary("Loss")
+
+    @pytest.mark.parametrize("metric", ["auc", AUC(), AUC(20)])
+    def test_an_area_is_a_mean_over_outputs(metric):
+        model = Sequential([zoo.Dense(2, activation="sigmoid", input_shape=(4,))])
+        model.compile("sgd", "binary_crossentropy", [metric])
+        labels = np.stack([Y, X[:, 2] > 0], 1).astype(np.float32)
+        labels[:, 1] *= X[:, 3] > 0
+        model.set_weights([np.array([[1, 0], [0, 0], [0, 1], [0, 0]]), np.array([0.5, -1])])
+        method, found = AUC() if metric == "auc" else metric, model.predict(X, distributed=False)
+        expected = np.mean([method.result(method.state(found[:, i], labels[:, i])) for i in range(2)])
+        assert model.evaluate(X, labels)[1] == pytest.approx(expected, abs=1e-3)
+
+    def test_labels_that_are_no_classes_are_refused_before_they_are_trained_on():
+        model = classifier()
+        for loss, first in (
+            ("sparse_categorical_crossentropy", 0),
+            (objectives.SparseCategoricalCrossEntropy(zero_based_label=False), 1),
+        ):
+            model.compile(Adam(), loss)
+            for wrong in (2 * first - 2, first + 2):
+                with pytest.raises(DataError, match=f"a class from {first} to {first + 1}.*Received: {wrong}"):
+                    model.fit(X, np.where(np.arange(len(Y)) == 7, wrong, Y + first), nb_epoch=1, distributed=False)
+                with pytest.raises(DataError, match=f"a class from {first} to {first + 1}.*Received: {wrong}"):
+                    model.evaluate(X[:1], np.array([wrong]))
+
+    @pytest.mark.parametrize(("rows", "share", "first"), [(10, 0.25, 7), (10, 0.3, 7), (7, 0.5, 3), (240, 0.1, 216)])
+    def test_the_rows_to_validate_on_are_those_behind_the_share_to_train_on(rows, share, first):
+        trained, held = split(Records(X[:rows], Y[:rows]), share, None, 2)
+        assert [len(each.arrays[0]) for each in (trained, held)] == [first, rows - first]
+        np.testing.assert_array_equal(held.arrays[0], X[first:rows])
 
     @pytest.mark.spark
     def test_files_of_a_model_lie_under_any_hadoop_path(mounted, tmp_path):
@@ -245,7 +277,7 @@ print("tensors", (x == x) is True)
         assert not np.allclose(net.parameters()["w"]["weight"], before)
         expected = model.predict(X, distributed=False)
         np.testing.assert_allclose(model.predict(rdd).collect(), expected, rtol=1e-4, atol=1e-5)
-        assert model.predict_classes(X, zero_based_label=False).collect() == (expected.argmax(axis=1) + 1).tolist()
+        assert model.predict_classes(X, 4, False).collect() == (expected.argmax(axis=1) + 1).tolist()
         with pytest.raises(JobError, match="Labels must be in the records"):
             model.fit(rdd, Y)
         with pytest.raises(DataError, match="Give `y` too"):

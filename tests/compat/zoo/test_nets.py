@@ -149,6 +149,9 @@ else:
             (objectives.SparseCategoricalCrossEntropy(zero_based_label=False), [2, 1], -np.log([0.6, 0.9]).mean()),
             (objectives.SparseCategoricalCrossEntropy(log_prob_as_input=True), [1, 0], -np.mean([0.6, 0.9])),
             (objectives.SparseCategoricalCrossEntropy(), [1, -1], -np.log(0.6)),
+            ("sparse_categorical_crossentropy", [1, -1], -np.log(0.6)),
+            (objectives.SparseCategoricalCrossEntropy(), [1, 2], np.nan),
+            (objectives.SparseCategoricalCrossEntropy(zero_based_label=False), [1, 0], np.nan),
         ],
     )  # fmt: skip
     def test_a_loss_has_analytics_zoos_formula(loss, labels, expected):
@@ -163,6 +166,9 @@ else:
     def test_what_cannot_be_kept_is_refused():
         with pytest.raises(JobError, match="`weights` must be None"):
             objectives.SparseCategoricalCrossEntropy(weights=np.ones(2))
+        assert metrics.Top5Accuracy(zero_based_label=True).name == "Top5Accuracy"
+        with pytest.raises(JobError, match="`zero_based_label` must be True"):
+            metrics.Top5Accuracy(False)
         with pytest.raises(JobError, match="RankHinge must be given pairs"):
             objectives.RankHinge()(np.zeros((2, 3)), np.zeros((2, 3)))
         with pytest.raises(JobError, match="`PolyEpochDecay` must be replaced"):

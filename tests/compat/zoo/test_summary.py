@@ -136,6 +136,18 @@ def test_an_area_under_the_curve_is_that_of_all_rows(where):
     area = cut_and_merged(bigdl.AUC(10_000), output, label, where)
     assert area == pytest.approx(roc_auc_score(label, output), abs=1e-9)
     assert np.isnan(bigdl.AUC().result(bigdl.AUC().state(output, np.ones(50))))
+    # Several outputs have an area each, of which the result is the mean.
+    outputs, labels = np.stack([output, random.uniform(size=50) / 4], 1), np.stack([label, np.arange(50) % 3 == 0], 1)
+    areas = [roc_auc_score(labels[:, i], outputs[:, i]) for i in range(2)]
+    assert cut_and_merged(bigdl.AUC(10_000), outputs, labels, where) == pytest.approx(np.mean(areas), abs=1e-9)
+
+
+def test_an_area_has_bigdls_thresholds():
+    output, label = np.array([0.1, 0.3, 0.5, 0.6, 0.7, 0.9], np.float32), np.array([0, 1, 1, 0, 0, 1])
+    reached = output[:, np.newaxis] >= np.array([-1e-7, 2 / 3, 1.0, 1 + 1e-7], np.float32)
+    right, wrong = (reached[label == value].mean(axis=0)[::-1] for value in (1, 0))
+    method = bigdl.AUC(4)
+    assert method.result(method.state(output, label)) == pytest.approx(np.trapezoid(right, wrong))
 
 
 def test_rankings_look_for_the_one_right_item_of_a_question():
@@ -178,6 +190,8 @@ def test_no_rows_have_no_result():
         (bigdl.Loss(), np.zeros((3, 2)), np.array([0, 1, 2]), "a class from 0 to 1. Received: classes from 0 to 2"),
         (bigdl.MAE(), np.zeros((3, 2)), np.zeros((3, 3)), "one shape"),
         (bigdl.AUC(), np.array([0.5, 1.5]), np.array([0, 1]), "Apply a sigmoid"),
+        (bigdl.AUC(), np.array([0.5, 0.5]), np.array([0, 2]), "labels of 0 and 1"),
+        (bigdl.AUC(), np.zeros((2, 2)), np.zeros(4), "one label a row, or as many of both"),
     ],
 )
 def test_rows_that_do_not_fit_are_an_error(method, output, label, message):

@@ -18,6 +18,7 @@ if keras.config.backend() != "tensorflow":
 else:
     import tensorflow as tf
 
+    from keraunos.compat.zoo.bigdl.nn import layer as nn
     from keraunos.compat.zoo.bigdl.optim.optimizer import Adam
     from keraunos.compat.zoo.pipeline.api.keras import layers as zoo
     from keraunos.compat.zoo.pipeline.api.keras.models import KerasNet, Model, Sequential
@@ -122,7 +123,9 @@ else:
             model.save(str(tmp_path / "one.keras"), over_write=True)
             again = KerasNet.load(str(tmp_path / "one.keras"))
             several = isinstance(shape, list)
-            given = [RANDOM.normal(size=(2, *each)).astype(np.float32) for each in (shape if several else [shape])]
+            given = [
+                np.abs(RANDOM.normal(size=(2, *each))).astype(np.float32) for each in (shape if several else [shape])
+            ]
             given = given if several else given[0]
             assert len(again.get_weights()) == len(model.get_weights())
             if "Sampler" not in model.layers[-1].name and "sampler" not in model.layers[-1].name:
@@ -351,6 +354,38 @@ else:
         np.testing.assert_allclose(layer.get_running_std(), [4.0, 9.0])
         found = Sequential([layer]).forward(np.array([[3.0, 5.0]], np.float32))
         np.testing.assert_allclose(found, [[1.0, 1.0]], rtol=1e-5)
+
+    def test_a_number_below_the_first_row_is_in_no_table():
+        based = [({}, -1), ({"zero_based_id": False}, 0), ({"mask_zero": True, "padding_value": 2}, -1)]
+        tables = [(Sequential([zoo.Embedding(5, 2, input_length=2, **each)]), wrong) for each, wrong in based]
+        for table, wrong in [*tables, (nn.LookupTable(5, 2), 0), (nn.LookupTable(5, 2), 6)]:
+            assert np.shape(table.forward(np.array([[2, 1]]))) == (1, 2, 2)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="is not in \\[0, 5\\)"):
+                table.forward(np.array([[2, wrong]]))
+        padded = Sequential([zoo.Embedding(5, 2, input_length=2, mask_zero=True, zero_based_id=False)])
+        np.testing.assert_array_equal(padded.forward(np.array([[0, 1]]))[0, 0], [0, 0])
+
+    @pytest.mark.parametrize(
+        ("layer", "share"),
+        [
+            (lambda: zoo.BatchNormalization(input_shape=(2, 3, 3)), 0.99),
+            (lambda: zoo.BatchNormalization(momentum=0.25, input_shape=(2, 3, 3)), 0.25),
+            (lambda: nn.SpatialBatchNormalization(2)._keras, 0.1),
+        ],
+    )
+    def test_the_running_statistics_are_bigdls(layer, share):
+        mean, variance, layer = np.zeros(2), np.ones(2), layer()
+        again = type(layer).from_config(layer.get_config())
+        for each in (layer, again):
+            if not each.built:
+                each.build((None, 2, 3, 3))
+        for rows in RANDOM.normal(2.0, 3.0, size=(3, 4, 2, 3, 3)).astype(np.float32):
+            mean = (1 - share) * mean + share * rows.mean((0, 2, 3))
+            variance = (1 - share) * variance + share * rows.var((0, 2, 3), ddof=1)
+            for each in (layer, again):
+                each(rows, training=True)
+                np.testing.assert_allclose(each.moving_mean, mean, rtol=1e-4)
+                np.testing.assert_allclose(each.moving_variance, variance, rtol=1e-4)
 
     @pytest.mark.parametrize(
         ("call", "message"),

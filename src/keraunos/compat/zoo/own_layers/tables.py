@@ -10,6 +10,7 @@ from keraunos.learners.registry import import_keras_on
 import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
+import tensorflow as tf  # noqa: E402 - the same
 from keras import ops  # noqa: E402 - the same
 
 
@@ -30,13 +31,14 @@ class WordTable(keras.layers.Embedding):  # type: ignore[misc]  # Keras is untyp
         self.padding_value = padding_value
 
     def call(self, inputs: Any) -> Any:
-        """The rows."""
+        """The rows. A number below the first is an error, where Keras would count it from the end."""
         numbers = ops.cast(inputs, "int32")
-        found = super().call(numbers - self.first)
+        places, table = numbers - self.first, ops.convert_to_tensor(self.embeddings)
         if self.padding_value is None:
-            return found
-        kept = ops.cast(ops.expand_dims(numbers != int(self.padding_value), -1), found.dtype)
-        return found * kept
+            return ops.cast(tf.gather(table, places), self.compute_dtype)
+        kept = numbers != int(self.padding_value)
+        found = ops.cast(tf.gather(table, ops.where(kept, places, 0)), self.compute_dtype)
+        return found * ops.cast(ops.expand_dims(kept, -1), found.dtype)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, from which the layer is made again."""

@@ -44,6 +44,10 @@ class Container(Layer):
         """The modules."""
         return list(self._modules)
 
+    def counts_batch(self) -> bool:
+        """Whether a module within counts its dimensions from the batch."""
+        return any(each.counts_batch() for each in self._modules)
+
     def flattened_layers(self, include_container: bool = False) -> list[Layer]:
         """The modules, and those within them."""
         return [
@@ -102,6 +106,10 @@ class Concat(Container):
     def __init__(self, dimension: int, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
         self._axis = axis_of(dimension)
+
+    def counts_batch(self) -> bool:
+        """Whether the dimension, or one of a module within, is counted from the batch."""
+        return self._axis >= 0 or super().counts_batch()
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
         """The joined outputs."""
@@ -228,7 +236,11 @@ class _Cell(Layer):
         names = ("weight", "hidden_weight", "bias")
         super().__init__(
             layer,
-            [Weight(name, each, (hidden_size, hidden_size)) for name, each in zip(names, layer.weights, strict=False)],
+            [
+                # The bias is one of the input's, and begins as its matrix does.
+                Weight(name, each, (hidden_size if name == "hidden_weight" else input_size, hidden_size))
+                for name, each in zip(names, layer.weights, strict=False)
+            ],
         )
 
 
@@ -247,7 +259,7 @@ class LSTM(_Cell):
         bRegularizer: Any = None,
         bigdl_type: str = "float",
     ) -> None:
-        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, hidden_size)
+        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, (input_size, hidden_size))
         inner = _activation(inner_activation, "sigmoid")
         layer = keras.layers.LSTM(hidden_size, recurrent_activation=inner, unit_forget_bias=False, **options)
         self._begin(layer, input_size, hidden_size, p)
@@ -268,7 +280,7 @@ class GRU(_Cell):
         bRegularizer: Any = None,
         bigdl_type: str = "float",
     ) -> None:
-        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, hidden_size)
+        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, (input_size, hidden_size))
         inner = _activation(inner_activation, "sigmoid")
         layer = keras.layers.GRU(hidden_size, recurrent_activation=inner, reset_after=False, **options)
         self._begin(layer, input_size, hidden_size, p)
@@ -289,7 +301,7 @@ class RnnCell(_Cell):
         bRegularizer: Any = None,
         bigdl_type: str = "float",
     ) -> None:
-        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, hidden_size)
+        options = _recurrent(activation, wRegularizer, uRegularizer, bRegularizer, (input_size, hidden_size))
         # Two biases that are added up are one.
         layer = keras.layers.SimpleRNN(hidden_size, use_bias=isInputWithBias or isHiddenWithBias, **options)
         self._begin(layer, input_size, hidden_size, 0.0)
@@ -312,14 +324,14 @@ class Recurrent(Container):
         return self._modules[0].connect(inputs, training)
 
 
-def _recurrent(activation: Any, w: Any, u: Any, b: Any, hidden_size: int) -> dict[str, Any]:
-    bound = hidden_size**-0.5
+def _recurrent(activation: Any, w: Any, u: Any, b: Any, sizes: tuple[int, int]) -> dict[str, Any]:
+    of_input, of_state = (each**-0.5 for each in sizes)
     return {
         "activation": _activation(activation, "tanh"),
         "return_sequences": True,
-        "kernel_initializer": keras.initializers.RandomUniform(-bound, bound),
-        "recurrent_initializer": keras.initializers.RandomUniform(-bound, bound),
-        "bias_initializer": keras.initializers.RandomUniform(-bound, bound),
+        "kernel_initializer": keras.initializers.RandomUniform(-of_input, of_input),
+        "recurrent_initializer": keras.initializers.RandomUniform(-of_state, of_state),
+        "bias_initializer": keras.initializers.RandomUniform(-of_input, of_input),
         "kernel_regularizer": w,
         "recurrent_regularizer": u,
         "bias_regularizer": b,

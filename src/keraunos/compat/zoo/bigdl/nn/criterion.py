@@ -113,8 +113,7 @@ class BCECriterion(Criterion):
         """The loss of each row."""
         truth = np.asarray(label, dtype=np.float64)
         chance = truth - difference(label, output).reshape(truth.shape)
-        chance = np.clip(chance, 1e-12, 1 - 1e-12)
-        return _row_means(-(truth * np.log(chance) + (1 - truth) * np.log(1 - chance)))
+        return _row_means(-(truth * np.log(chance + 1e-12) + (1 - truth) * np.log(1 - chance + 1e-12)))
 
 
 def of_class(output: Array, label: Array) -> npt.NDArray[np.float64]:

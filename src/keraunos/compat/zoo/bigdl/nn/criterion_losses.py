@@ -7,6 +7,7 @@ from typing import Any
 
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.nn import criterion as criteria
+from keraunos.compat.zoo.class_labels import Classes
 from keraunos.compat.zoo.own_layers.channels_first import PACKAGE
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import JobError, one_of
@@ -38,7 +39,13 @@ class CriterionLoss(keras.losses.Loss):  # type: ignore[misc]  # Keras is untype
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """The criterion of each row."""
         found = ROWS[self.criterion](y_pred, y_true, **self.options)
-        return ops.mean(ops.reshape(found, (ops.shape(y_pred)[0], -1)), axis=-1)
+        rows = ops.mean(ops.reshape(found, (ops.shape(y_pred)[0], -1)), axis=-1)
+        known = self.classes(y_pred.shape[-1])
+        return rows if known is None else known.counted(rows, ops.cast(ops.reshape(y_true, (-1,)), "int32"))
+
+    def classes(self, count: int) -> Classes | None:
+        """The labels that it takes, where they are classes; those of rows that do not count are -1."""
+        return Classes(1, count, -1) if self.criterion in _OF_CLASSES else None
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, from which the loss is made again."""
@@ -61,10 +68,15 @@ def mean_and_gradient(criterion: Any, outputs: Any, labels: Any) -> tuple[float,
     """A criterion's mean over rows, and its gradient by the outputs; an output of one dimension is one row."""
     array = np.asarray(outputs, dtype=np.float32)
     rows = tf.constant(array if array.ndim > 1 else array[np.newaxis])
-    loss = loss_for(criterion)
+    loss, given = loss_for(criterion), np.asarray(labels, dtype=np.float32)
+    known = loss.classes(rows.shape[-1])
+    if known is not None:
+        known.check(given)
     with tf.GradientTape() as tape:
         tape.watch(rows)
-        found = tf.reduce_mean(loss.call(tf.constant(np.asarray(labels, dtype=np.float32)), rows))
+        found = loss.call(tf.constant(given), rows)
+        count = found.shape[0] if known is None else np.count_nonzero(given != known.padding)
+        found = tf.reduce_sum(found) / max(count, 1)
     return float(found), tape.gradient(found, rows).numpy().reshape(array.shape)
 
 
@@ -94,8 +106,7 @@ def _alike(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _binary(output: Any, label: Any) -> Any:
-    chance = ops.clip(output, 1e-7, 1 - 1e-7)
-    return -(label * ops.log(chance) + (1 - label) * ops.log(1 - chance))
+    return -(label * ops.log(output + 1e-12) + (1 - label) * ops.log(1 - output + 1e-12))
 
 
 ROWS: Mapping[str, Callable[..., Any]] = {

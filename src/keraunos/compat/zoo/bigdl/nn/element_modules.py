@@ -63,6 +63,18 @@ class Function(Layer):
     @in_tensorflow_2
     def __init__(self, function: str, **options: Any) -> None:
         super().__init__(Computed(function, options))
+        dims = [
+            options.get("dim", -1),
+            *options.get("dims", ()),
+            *(each for pair in options.get("pairs", ()) for each in pair),
+        ]
+        places = max(dims) >= 0 or options.get("pos", 0) > 0
+        row = options.get("row")
+        self._counts_batch = places and (row is None or row < 1)
+
+    def counts_batch(self) -> bool:
+        """Whether its dimensions are counted from the batch."""
+        return self._counts_batch
 
 
 class OfKeras(Layer):

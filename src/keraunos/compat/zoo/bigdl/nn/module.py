@@ -116,7 +116,7 @@ class Layer:
     @in_tensorflow_2
     def forward(self, input: Any) -> Any:  # noqa: A002 - BigDL's name
         """The outputs for a batch, in training mode unless `evaluate()` was called."""
-        given, single = _as_batch(input)
+        given, single = self._batch_of(input)
         self._note_shapes(given)
         found = stepping.forward(self._stepped, given)
         return _without_batch(found) if single else found
@@ -124,7 +124,7 @@ class Layer:
     @in_tensorflow_2
     def backward(self, input: Any, grad_output: Any) -> Any:  # noqa: A002 - BigDL's name
         """The gradients by the inputs; those by the weights are added up in `parameters()`."""
-        given, single = _as_batch(input)
+        given, single = self._batch_of(input)
         weights = [weight for _, weight in self.own_weights()]
         variables = [weight.variable for weight in weights]
         found, gradients = stepping.backward(self._stepped, given, grad_output, variables)
@@ -297,6 +297,21 @@ class Layer:
 
     def _stepped(self, inputs: Any) -> Any:
         return self.connect(inputs, training=self._training)
+
+    def counts_batch(self) -> bool:
+        """Whether dimensions are counted from the batch, so that a vector's are others than those of a batch of it."""
+        return False
+
+    def _batch_of(self, inputs: Any) -> tuple[Any, bool]:
+        given, single = _as_batch(inputs)
+        if not single or not self.counts_batch():
+            return given, single
+        if self._keras is not None:  # a function of dimensions, which may be a vector's
+            return _without_batch(given), False
+        raise JobError(
+            f"{self._name} must be given a batch, whose dimension its modules count. Received: a vector. Give an array "
+            "with a row, and take the row of what comes out."
+        )
 
     def _note_shapes(self, inputs: Any) -> None:
         arrays = inputs if isinstance(inputs, (list, tuple)) else [inputs]

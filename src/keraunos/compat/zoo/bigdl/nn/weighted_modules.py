@@ -22,6 +22,7 @@ from keraunos.compat.zoo.bigdl.nn.initialization_method import (
 from keraunos.compat.zoo.bigdl.nn.module import Layer, Weight
 from keraunos.compat.zoo.bigdl.nn.shape_modules import layout
 from keraunos.compat.zoo.own_layers.channels_first import PaddedConv2D, TransposedConv2D
+from keraunos.compat.zoo.own_layers.running import RunningNormalization
 from keraunos.compat.zoo.own_layers.tables import WordTable
 from keraunos.compat.zoo.own_layers.weighted import ChannelPReLU, ScaleAndShift
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
@@ -243,9 +244,7 @@ class BatchNormalization(_Weighted):
         self, n_output: int, eps: float, momentum: float, *, affine: bool, axis: int, shape: Sequence[int | None]
     ) -> None:
         # BigDL's momentum is the share of the new batch.
-        layer = keras.layers.BatchNormalization(
-            axis=axis, momentum=1.0 - momentum, epsilon=eps, center=affine, scale=affine
-        )
+        layer = RunningNormalization(axis=axis, momentum=1.0 - momentum, epsilon=eps, center=affine, scale=affine)
         weights = (("weight", "gamma"), ("bias", "beta"))
         self._begin(layer, shape, weights, (n_output, n_output), {"weight": RandomUniform(0.0, 1.0), "bias": Zeros()})
 

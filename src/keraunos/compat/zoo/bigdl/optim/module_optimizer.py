@@ -152,6 +152,7 @@ class Optimizer:
         model = self._module.lowered(shapes)
         model.compile("sgd", self._loss)  # the servers step by the optim method
         entries = len(shapes) + len(model.outputs)
+        records.classes = training.classes_of(model, self._loss)
         validation = None if self._validation is None else self._validation[2].brought(entries)
         plan = self._plan(model)
         rule = training.rule_for(self._method, self._clipping)
@@ -182,6 +183,31 @@ class Optimizer:
         if triggers:
             plan.checkpoint = TriggerOr(*triggers)
         return plan
+
+
+class LocalOptimizer(Optimizer):
+    """Trains a module on arrays of the driver, whose machine trains."""
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        model: Layer,
+        criterion: Any,
+        end_trigger: Trigger,
+        batch_size: int,
+        optim_method: OptimMethod | None = None,
+        cores: int | None = None,
+        bigdl_type: str = "float",
+    ) -> None:
+        del cores  # one process uses all
+        super().__init__(model, (X, Y), criterion, end_trigger, batch_size, optim_method, bigdl_type)
+
+    def set_validation(  # type: ignore[override]  # BigDL's own arguments
+        self, batch_size: int, X_val: Any, Y_val: Any, trigger: Trigger, val_method: Any = None
+    ) -> None:
+        """Say when to validate, on which arrays, and by which methods."""
+        super().set_validation(batch_size, (X_val, Y_val), trigger, val_method)
 
 
 class _Hooks(KerasHooks):

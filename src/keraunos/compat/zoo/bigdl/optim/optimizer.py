@@ -125,7 +125,7 @@ def __getattr__(name: str) -> Any:
     if name in {"Optimizer", "DistriOptimizer", "LocalOptimizer"}:  # they need Keras, which methods and triggers do not
         from keraunos.compat.zoo.bigdl.optim import module_optimizer
 
-        return module_optimizer.Optimizer
+        return module_optimizer.LocalOptimizer if name == "LocalOptimizer" else module_optimizer.Optimizer
     if name in {"L1L2Regularizer", "L1Regularizer", "L2Regularizer"}:
         from keraunos.compat.zoo.bigdl.optim import regularizers
 

@@ -145,7 +145,10 @@ class MAE(ValidationMethod):
 
 
 class AUC(ValidationMethod):
-    """The area under the ROC curve of a probability, from `threshold_num` thresholds between 0 and 1."""
+    """The area under the ROC curve of a probability, from `threshold_num` thresholds between 0 and 1.
+
+    Of several outputs it is the mean of the areas, each output having a label of its own.
+    """
 
     def __init__(self, threshold_num: int = 200, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
@@ -157,32 +160,42 @@ class AUC(ValidationMethod):
         return "AucScore"
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: how many rows of each class lie between two thresholds."""
-        scores, truth = np.asarray(output, dtype=np.float64).reshape(-1), np.asarray(label).reshape(-1)
-        if scores.size != truth.size:
+        """What a batch adds: how many rows of each class lie between two thresholds, output by output."""
+        scores, truth = np.asarray(output, dtype=np.float32), np.asarray(label)
+        columns = scores.shape[1] if scores.ndim == 2 else 1
+        if scores.size != truth.size or scores.ndim > 2 or (columns > 1 and scores.shape != truth.shape):
             raise DataError(
-                "AUC must be given one probability and one label a row. Received: arrays of the shapes "
-                f"{np.shape(output)} and {np.shape(label)}."
+                "AUC must be given one probability and one label a row, or as many of both. Received: arrays of the "
+                f"shapes {np.shape(output)} and {np.shape(label)}."
             )
+        if not np.isin(truth, (0, 1)).all():
+            raise DataError("AUC must be given labels of 0 and 1. Received: others.")
         if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
             raise DataError(
                 f"AUC must be given probabilities. Received: outputs from {scores.min()} to {scores.max()}. Apply a "
                 "sigmoid to the graph's output."
             )
-        places = np.minimum((scores * self.threshold_num).astype(np.int64), self.threshold_num - 1)
-        return np.concatenate(
-            [np.bincount(places[truth == value], minlength=self.threshold_num) for value in (1, 0)]
-        ).astype(np.float64)
+        scores, truth = scores.reshape(-1, columns), truth.reshape(-1, columns)
+        places = np.searchsorted(self.thresholds(), scores, side="right") - 1
+        counts = np.zeros((columns, 2, self.threshold_num))
+        np.add.at(counts, (np.arange(columns)[np.newaxis], 1 - truth.astype(np.int64), places), 1)
+        return counts.reshape(-1)
+
+    def thresholds(self) -> npt.NDArray[np.float32]:
+        """BigDL's: between the two ends it leaves out the first of even ones, and has 1."""
+        inner = np.arange(2, self.threshold_num, dtype=np.float32) / np.float32(self.threshold_num - 1)
+        return np.concatenate([[-1e-7], inner, [1 + 1e-7]]).astype(np.float32)
 
     def result(self, state: State) -> float:
-        """The area; not a number unless there were rows of both classes."""
-        if state.size != 2 * self.threshold_num:
+        """The area, or the mean of areas; not a number unless there were rows of both classes."""
+        if state.size % (2 * self.threshold_num) or not state.size:
             return float("nan")
-        right, wrong = state.reshape(2, -1)[:, ::-1]
-        if not right.sum() or not wrong.sum():
+        counts = state.reshape(-1, 2, self.threshold_num)[:, :, ::-1]
+        totals = counts.sum(axis=2)
+        if not totals.all():
             return float("nan")
-        found, mistaken = (np.concatenate([[0.0], np.cumsum(each) / each.sum()]) for each in (right, wrong))
-        return float(np.trapezoid(found, mistaken))
+        shares = np.cumsum(counts, axis=2) / totals[:, :, np.newaxis]
+        return float(np.mean([np.trapezoid(found, mistaken) for found, mistaken in shares]))
 
 
 class _Ranking(ValidationMethod):

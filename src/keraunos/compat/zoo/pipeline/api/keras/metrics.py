@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.compat.zoo.bigdl.nn.criterion import MSECriterion
-from keraunos.compat.zoo.bigdl.optim.validation import AUC, MAE, Accuracy, Array, Loss, Top1Accuracy, Top5Accuracy
+from keraunos.compat.zoo.bigdl.optim.validation import AUC, MAE, Accuracy, Array, Loss, Top1Accuracy
+from keraunos.compat.zoo.bigdl.optim.validation import Top5Accuracy as _Top5Accuracy
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
+from keraunos.errors import JobError
 
 __all__ = [
     "AUC",
@@ -38,6 +40,15 @@ class MSE(MAE):
         """What a batch adds: the sum of the rows' means, and rows."""
         means = MSECriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
+
+
+class Top5Accuracy(_Top5Accuracy):
+    """The share of rows whose class, counted from 0, is among the five with the largest outputs."""
+
+    def __init__(self, zero_based_label: bool = True, bigdl_type: str = "float") -> None:
+        super().__init__(bigdl_type)
+        if not zero_based_label:
+            raise JobError("`zero_based_label` must be True. Received: False. Subtract 1 from the labels.")
 
 
 class SparseCategoricalAccuracy(Top1Accuracy):

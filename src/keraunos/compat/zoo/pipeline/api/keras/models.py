@@ -123,7 +123,7 @@ class KerasNet:
         """
         self._method = training.method_of(optimizer)
         # The servers step by the optim method; Keras wants an optimizer to call the model compiled.
-        measures = [training.metric_of(each) for each in metrics or ()]
+        measures = [training.metric_of(each, self.model) for each in metrics or ()]
         self.model.compile("sgd", loss_of(loss), metrics=[each for each in measures if each is not None])
 
     @in_tensorflow_2
@@ -151,6 +151,9 @@ class KerasNet:
         method = self._compiled()
         entries = len(self.model.inputs) + len(self.model.outputs)
         records, validation = split(Records(x, y), validation_split, validation_data, entries)
+        for each in (records, validation):
+            if each is not None:
+                each.classes = training.classes_of(self.model, self.model.loss)
         held_out = None if validation is None else validation.brought(entries)
         plan = self._plan(nb_epoch)
         rule = training.rule_for(method, self._clipping)
@@ -179,6 +182,7 @@ class KerasNet:
         """The loss, then the metrics, over records; executors measure those of an RDD, the driver its arrays."""
         self._compiled()
         records = Records(x, y)
+        records.classes = training.classes_of(self.model, self.model.loss)
         columns = training.columns_of(self.model)
         if records.rdd is not None:
             source = live_source(self.model, backend="tensorflow")
@@ -219,7 +223,7 @@ class KerasNet:
         return predict_image(image_frame, source, columns, **options)
 
     def predict_classes(
-        self, x: Any, batch_per_thread: int = 128, distributed: bool = True, zero_based_label: bool = True
+        self, x: Any, batch_per_thread: int = 128, zero_based_label: bool = True, distributed: bool = True
     ) -> Any:
         """The class with the largest output for each record, counted from 0, or from 1."""
         first = 0 if zero_based_label else 1

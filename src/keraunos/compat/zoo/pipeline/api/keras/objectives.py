@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type
+from keraunos.compat.zoo.class_labels import Classes
 from keraunos.errors import JobError
 from keraunos.learners.registry import import_keras_on
 
@@ -116,17 +117,16 @@ class SparseCategoricalCrossEntropy(LossFunction):
         _no_weights(weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each row; what is left out is masked."""
-        from keras.src.backend.common.masking import set_keras_mask
-
+        """The loss of each row; what is left out is masked, and what is no class has none."""
         labels = keras.ops.cast(keras.ops.reshape(y_true, keras.ops.shape(y_pred)[:-1]), "int32")
-        counted = labels != self.own["padding_value"]
-        first = 0 if self.own["zero_based_label"] else 1
-        classes = keras.ops.one_hot(keras.ops.where(counted, labels - first, 0), y_pred.shape[-1])
+        known = self.classes(y_pred.shape[-1])
+        classes = keras.ops.one_hot(labels - known.first, known.count)
         chances = y_pred if self.own["log_prob_as_input"] else keras.ops.log(keras.ops.maximum(y_pred, _LEAST_CHANCE))
-        losses = -keras.ops.sum(classes * chances, axis=-1)
-        set_keras_mask(losses, counted)
-        return losses
+        return known.counted(-keras.ops.sum(classes * chances, axis=-1), labels)
+
+    def classes(self, count: int) -> Classes:
+        """The labels that it takes."""
+        return Classes(0 if self.own["zero_based_label"] else 1, count, self.own["padding_value"])
 
 
 @_registered
@@ -256,6 +256,7 @@ _OWN: Mapping[str, Callable[[], LossFunction]] = {
     "cosine_proximity": CosineProximity,
     "hinge": Hinge,
     "rank_hinge": RankHinge,
+    "sparse_categorical_crossentropy": SparseCategoricalCrossEntropy,
     "squared_hinge": SquaredHinge,
 }
 

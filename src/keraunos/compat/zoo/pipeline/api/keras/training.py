@@ -17,7 +17,8 @@ from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.optim import methods
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, RateFollower, combined_rule
 from keraunos.compat.zoo.bigdl.optim.triggers import TrainingState
-from keraunos.compat.zoo.bigdl.optim.validation import ValidationMethod
+from keraunos.compat.zoo.bigdl.optim.validation import AUC, ValidationMethod
+from keraunos.compat.zoo.class_labels import Classes
 from keraunos.compat.zoo.sample_records import rows_of, spread_arrays, spread_records
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
 from keraunos.data.records import arrow_columns
@@ -41,7 +42,6 @@ _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
     "sgd": functools.partial(methods.SGD, 0.01),
 }
 _METRICS = {
-    "AUC": "AUC",
     "Accuracy": "accuracy",
     "BinaryAccuracy": "binary_accuracy",
     "CategoricalAccuracy": "categorical_accuracy",
@@ -54,7 +54,6 @@ _METRICS = {
 # The names that programs give, where Keras's is another; the loss is measured in any case.
 _NAMES: Mapping[str, str | None] = {
     "acc": "accuracy",
-    "auc": "AUC",
     "loss": None,
     "top5acc": "sparse_top_k_categorical_accuracy",
     "top5accuracy": "sparse_top_k_categorical_accuracy",
@@ -83,6 +82,7 @@ class Records:
 
     def __init__(self, x: Any, y: Any, argument: str = "x") -> None:
         self.rdd = x if hasattr(x, "mapPartitions") else None
+        self.classes: Classes | None = None  # what labels must be; they are checked where they are read
         if self.rdd is not None:
             if y is not None:
                 raise JobError(f"Labels must be in the records of an RDD. Received: an RDD and {type(y).__name__}.")
@@ -99,7 +99,10 @@ class Records:
     def spread(self, entries: int) -> Any:
         """The records as an RDD of lists of so many arrays."""
         if self.rdd is not None:
-            return spread_records(self.rdd, entries)
+            found = spread_records(self.rdd, entries)
+            return (
+                found if self.classes is None else found.mapPartitions(self.classes.checked, preservesPartitioning=True)
+            )
         self._check(entries)
         return spread_arrays(self.arrays[:entries])
 
@@ -127,6 +130,8 @@ class Records:
             raise DataError(
                 f"Records must have {entries} arrays, inputs and labels. Received: {len(self.arrays)}. Give `y` too."
             )
+        if self.classes is not None:
+            self.classes.check(self.arrays[entries - 1])
 
 
 def split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
@@ -142,7 +147,7 @@ def split(records: Records, share: float, given: Any, entries: int) -> tuple[Rec
             f"{share!r}{' of an RDD' if records.rdd is not None else ''}. Give `validation_data`."
         )
     columns = records.brought(entries)
-    first = len(columns[0]) - int(len(columns[0]) * share)
+    first = int(len(columns[0]) * (1 - share))
     parts = [[each[:first] for each in columns], [each[first:] for each in columns]]
     if not all(len(part[0]) for part in parts):
         raise DataError(f"`validation_split` must leave rows on both sides. Received: {share!r} of {len(columns[0])}.")
@@ -174,18 +179,37 @@ def method_of(optimizer: Any) -> OptimMethod:
     raise JobError(one_of("optimizer", optimizer, _METHODS) + " Or give one of bigdl.optim.optimizer's methods.")
 
 
-def metric_of(metric: Any) -> Any:
+def classes_of(model: Any, loss: Any) -> Classes | None:
+    """What the labels of a model must be, where its loss says that they are classes."""
+    known = getattr(loss, "classes", None)
+    return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
+
+
+def metric_of(metric: Any, model: Any) -> Any:
     """The Keras metric for one of BigDL's validation methods or names; `None` where that is the loss.
 
     A metric of Keras, or its name, is taken as it is.
     """
+    if isinstance(metric, str) and metric.lower() == "auc":
+        metric = AUC()
     if isinstance(metric, str):
         return _NAMES.get(metric.lower(), metric)
     if not isinstance(metric, ValidationMethod):
         return metric
+    if isinstance(metric, AUC):
+        return _area(metric, model)
     if metric.name not in _METRICS:
-        raise JobError(one_of("metrics", metric.name, _METRICS) + " Or give a metric of Keras.")
+        raise JobError(one_of("metrics", metric.name, ("AUC", *_METRICS)) + " Or give a metric of Keras.")
     return _METRICS[metric.name]
+
+
+def _area(metric: AUC, model: Any) -> Any:
+    """Keras's metric of an area: a mean over outputs, where there are several."""
+    import keras
+
+    several = int(model.outputs[0].shape[-1] or 1) if model.built else 1
+    labels = {"multi_label": True, "num_labels": several} if several > 1 else {}
+    return keras.metrics.AUC(thresholds=[float(each) for each in metric.thresholds()[1:-1]], name="auc", **labels)
 
 
 def columns_of(model: Any, *, validates: bool = False) -> Columns:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from keraunos.batch import Array
 from keraunos.compat.zoo.own_layers.channels_first import PACKAGE
+from keraunos.compat.zoo.own_layers.running import RunningNormalization
 from keraunos.compat.zoo.pipeline.api.keras.layer_making import Shape, initializer, noted, ordering
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import JobError, ModelError
@@ -19,8 +20,12 @@ __all__ = ["BatchNormalization"]
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
-class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]  # Keras is untyped
-    """Outputs of mean 0 and variance 1 over a batch, channel by channel, then scaled and shifted."""
+class BatchNormalization(RunningNormalization):
+    """Outputs of mean 0 and variance 1 over a batch, channel by channel, then scaled and shifted.
+
+    As Analytics Zoo handed it to BigDL, `momentum` is the share of the new batch in the statistics that predictions
+    use, and not, as in Keras, that of those before.
+    """
 
     def __init__(
         self,
@@ -47,13 +52,13 @@ class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
             raise JobError(f"`bigdl_type` must be 'float'. Received: {bigdl_type!r}.")
         super().__init__(
             axis=1 if first else -1,
-            momentum=float(momentum),
+            momentum=1.0 - float(momentum),
             epsilon=float(epsilon),
             beta_initializer=initializer(beta_init),
             gamma_initializer=initializer(gamma_init),
             **named,
         )
-        self._dim_ordering = dim_ordering
+        self._dim_ordering, self._share = dim_ordering, float(momentum)
         noted(self, input_shape)
 
     def get_config(self) -> dict[str, Any]:
@@ -61,7 +66,7 @@ class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
         return {
             **{name: value for name, value in super().get_config().items() if name in {"name", "trainable", "dtype"}},
             "epsilon": self.epsilon,
-            "momentum": self.momentum,
+            "momentum": self._share,
             "beta_init": keras.initializers.serialize(self.beta_initializer),
             "gamma_init": keras.initializers.serialize(self.gamma_initializer),
             "dim_ordering": self._dim_ordering,
