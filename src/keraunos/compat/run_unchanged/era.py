@@ -22,4 +22,9 @@ def keras() -> str:
 
 def predicts_classes() -> bool:
     """Whether the program is of the time when Elephas predicted classes: of Keras 0 or 1, or with Keras 2 by itself."""
-    return keras() in {"0", "1"} or (keras() == "2" and "keraunos.compat.keras2" in sys.modules)
+    return keras() in {"0", "1"} or (keras() == "2" and has_keras_2_by_itself())
+
+
+def has_keras_2_by_itself() -> bool:
+    """Whether the program imported Keras 2, and not only that of TensorFlow 2."""
+    return "keraunos.compat.keras2" in sys.modules

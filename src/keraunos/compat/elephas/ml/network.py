@@ -12,6 +12,8 @@ import numpy as np
 
 from keraunos.compat.elephas.ml import values
 from keraunos.compat.elephas.utils.model_utils import ModelType
+from keraunos.compat.old_keras.days import DAYS
+from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import live_source
@@ -71,12 +73,24 @@ def compiled(model: Any, optimizer: Any, loss: Any, metrics: Any, custom_objects
                 f"`{name}` must be set before `fit`, since `keras_model_config` is of a model that was not compiled. "
                 f"Received: None. Use set_{name}, or hand over a compiled model: ElephasEstimator(model=model, ...)."
             )
-    model.compile(
-        optimizer=optimizer_of(optimizer),
+    _compile(
+        model,
+        optimizer=optimizer if isinstance(optimizer, str) and era.keras() else optimizer_of(optimizer),
         loss=values.from_plain(loss, custom_objects),
         metrics=values.from_plain(metrics, custom_objects),
     )
     return model
+
+
+def _compile(model: Any, **named: Any) -> None:
+    """Compile the model as the Keras that the program is for would; names mean what they meant there."""
+    day = era.keras()
+    if day not in DAYS:
+        model.compile(**named)
+        return
+    from keraunos.compat.old_keras import models
+
+    models.called(model, DAYS["tf2" if day == "2" and not era.has_keras_2_by_itself() else day], "compile", **named)
 
 
 def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | None, custom: CustomObjects) -> Trained:

@@ -1,0 +1,18 @@
+"""The model of an estimator, compiled with names of the program's Keras."""
+
+import keras
+import numpy as np
+import pytest
+
+from keraunos.compat.elephas.ml import network
+from keraunos.compat.run_unchanged import era
+
+
+@pytest.mark.parametrize(("day", "rate", "loss"), [("", 0.001, 4.0), ("1", 0.01, 1.0)])
+def test_names_mean_what_they_meant_in_the_programs_keras(day, rate, loss, monkeypatch):
+    monkeypatch.setitem(era._told, "keras", day)
+    made = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    model = network.compiled(made, "adagrad", "hinge", ["acc"], {})
+    assert float(np.asarray(model.optimizer.learning_rate)) == pytest.approx(rate)
+    # Labels 0 are taken as they are in Keras 1, for -1 today.
+    assert model.evaluate(np.array([[3.0]]), np.array([0]), verbose=0)[0] == pytest.approx(loss)
