@@ -36,6 +36,33 @@ def flood(port, says, padding):
         process.stdin.close()
 
 
+# A doorman dies, and strangers come until nobody hears of them; then the server closes. In a process of its own,
+# because ZeroMQ stops the whole one when it cannot.
+DIES = """
+import socket, threading, zmq
+from contextlib import suppress
+from keraunos.exchange.doorman import Doorman
+
+def dies(doorman):
+    raise RuntimeError("injected")
+
+Doorman._look = dies
+threading.excepthook = lambda given: print(given.exc_value)
+with zmq.Context() as context, context.socket(zmq.ROUTER) as router, Doorman(router):
+    router.linger = 0
+    port = router.bind_to_random_port("tcp://127.0.0.1")
+    with suppress(TimeoutError):
+        while True:
+            socket.create_connection(("127.0.0.1", port), timeout=2).close()
+print("closed")
+"""
+
+
+def test_a_server_closes_when_its_doorman_has_died_among_many_connections():
+    done = subprocess.run([sys.executable, "-c", DIES], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["injected", "closed"]
+
+
 @pytest.mark.parametrize(
     ("says", "padding"),
     [(b"", 0), (GREETING, 0), (GREETING + FRAME, CHUNK_BYTES - 1)],

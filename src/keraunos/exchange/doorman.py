@@ -73,6 +73,10 @@ class Doorman:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self.thread.is_alive():
+            # ZeroMQ waits for room among events that nobody reads, and lets nobody end that meanwhile.
+            while self._monitor.poll(0):
+                self._monitor.recv_multipart()
         self._socket.disable_monitor()
         self.thread.join()
         self._monitor.close(0)
