@@ -16,3 +16,11 @@ def test_names_mean_what_they_meant_in_the_programs_keras(day, rate, loss, monke
     assert float(np.asarray(model.optimizer.learning_rate)) == pytest.approx(rate)
     # Labels 0 are taken as they are in Keras 1, for -1 today.
     assert model.evaluate(np.array([[3.0]]), np.array([0]), verbose=0)[0] == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("day", ["", "0", "1", "2"])
+def test_a_model_is_compiled_without_metrics_on_any_keras(day, monkeypatch):
+    monkeypatch.setitem(era._told, "keras", day)
+    made = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    model = network.compiled(made, "sgd", "mse", None, {})
+    assert model.evaluate(np.array([[3.0]]), np.array([[1.0]]), verbose=0) == pytest.approx(4.0)

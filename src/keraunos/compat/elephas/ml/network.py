@@ -90,7 +90,9 @@ def _compile(model: Any, **named: Any) -> None:
         return
     from keraunos.compat.old_keras import models
 
-    models.called(model, DAYS["tf2" if day == "2" and not era.has_keras_2_by_itself() else day], "compile", **named)
+    # Keras 0 had no `metrics` to compile with: what was not given is left out.
+    given = {name: value for name, value in named.items() if value is not None}
+    models.called(model, DAYS["tf2" if day == "2" and not era.has_keras_2_by_itself() else day], "compile", **given)
 
 
 def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | None, custom: CustomObjects) -> Trained:
