@@ -26,6 +26,8 @@ from keraunos.telemetry.history import History
 from keraunos.trust import trusting
 
 CustomObjects = Mapping[str, Any]
+# What `show_accuracy` measured until Keras 1 came.
+_ACCURACY = frozenset({"acc", "accuracy"})
 
 
 class Served(FittedModel):
@@ -82,17 +84,23 @@ def compiled(model: Any, optimizer: Any, loss: Any, metrics: Any, custom_objects
     return model
 
 
-def _compile(model: Any, **named: Any) -> None:
+def _compile(model: Any, *, metrics: Any, **named: Any) -> None:
     """Compile the model as the Keras that the program is for would; names mean what they meant there."""
     day = era.keras()
     if day not in DAYS:
-        model.compile(**named)
+        model.compile(**named, metrics=metrics)
         return
-    from keraunos.compat.old_keras import models
+    from keraunos.compat.old_keras import accuracy, models
 
-    # Keras 0 had no `metrics` to compile with: what was not given is left out.
-    given = {name: value for name, value in named.items() if value is not None}
-    models.called(model, DAYS["tf2" if day == "2" and not era.has_keras_2_by_itself() else day], "compile", **given)
+    if day != "0":
+        named["metrics"] = metrics
+    elif not set(metrics or ()) <= _ACCURACY:
+        raise JobError(
+            f"`metrics` must be ['acc'] in a program for Keras 0, which measured nothing else. Received: {metrics!r}."
+        )
+    models.called(model, DAYS["tf2" if day == "2" and not era.has_keras_2_by_itself() else day], "compile", **named)
+    if day == "0" and metrics:
+        accuracy.measure(model)
 
 
 def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | None, custom: CustomObjects) -> Trained:
