@@ -125,6 +125,7 @@ class Threads:
     def join(self):
         for thread in self._threads:
             thread.join(timeout=60)
+        assert self.ended(), "a worker's thread outlived its fit"
 
 
 def fitted(job, parts, *, share_memory=True, **options):

@@ -1,6 +1,7 @@
 """A thread that serves a job: no message ends it, and where something else does, the fit ends with the cause."""
 
 import threading
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -110,7 +111,8 @@ def test_a_service_thread_that_dies_ends_the_fit_with_its_cause(owner, name, exp
     monkeypatch.setattr(Link, "__init__", noting)
     x = np.random.default_rng(0).normal(size=(64, models.FEATURES)).astype("float32")
     table = engine.table(x=x, y=(x[:, 0] > 0).astype("int64"))
-    job = engine.job_of(models.dense("sgd"), 1, batch_size=16, epochs=100_000)
+    # Nobody tells the worker's thread that the coordinator is dead.
+    job = replace(engine.job_of(models.dense("sgd"), 1, batch_size=16, epochs=100_000), driver_patience=5.0)
     with pytest.raises(KeraunosError, match=expected):
         engine.fitted(job, [table], callbacks=[injects], host="127.0.0.1")
     caplog.clear()
