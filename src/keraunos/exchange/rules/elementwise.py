@@ -1,7 +1,8 @@
 """What optimizers written in numpy share: blocks, slots, steps, float state. Runs where the parameters live.
 
 A front-end registers the update rules of an old system that Keras lacks, or that differ from Keras's, as subclasses
-of `ElementwiseOptimizer`: each says what its slots start from and how one block of elements moves.
+of `ElementwiseOptimizer`: each says what its slots start from and how one block of elements moves. What several of
+them have in common is in `numpy_optimizers`.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ class ElementwiseOptimizer(Rule):
     def first_slots(self) -> Sequence[float]:
         """What every element of each slot starts from."""
 
+    def prepare(self, block: Block) -> None:
+        """Change the gradient of one block before `move` is called with it."""
+
     @abstractmethod
     def move(self, block: Block) -> None:
         """Move the parameters of one block in place, and its slots."""
@@ -113,7 +117,9 @@ class ElementwiseOptimizer(Rule):
             gradient, *scratch = (block[: moving.size] for block in blocks)
             sums.reduced(self.plan, sent, self.part.trainable_size, gradient, first=start)
             slots = [slot[start : start + BLOCK] for slot in self._slots]
-            self.move(Block(moving, gradient, slots, scratch, rate, step))
+            block = Block(moving, gradient, slots, scratch, rate, step)
+            self.prepare(block)
+            self.move(block)
 
     def _blocks(self) -> list[Vector]:
         """This thread's own space for a gradient and what is computed from it."""
