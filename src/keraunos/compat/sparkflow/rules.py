@@ -12,18 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.exchange.rules import numpy_optimizers
+from keraunos.exchange.rules import elementwise_optimizers
 from keraunos.exchange.rules.elementwise import Block, ElementwiseOptimizer
-from keraunos.exchange.rules.numpy_optimizers import add_product, power
+from keraunos.exchange.rules.elementwise_optimizers import add_product, power
 from keraunos.parameters import Vector
 
 
 class GradientDescent(ElementwiseOptimizer):
     """`w -= rate g`."""
-
-    def first_slots(self) -> Sequence[float]:
-        """None."""
-        return ()
 
     def move(self, block: Block) -> None:
         """Move against the gradient."""
@@ -55,7 +51,7 @@ class Momentum(ElementwiseOptimizer):
         np.subtract(parameters, gradient, out=parameters)
 
 
-class Approaching(numpy_optimizers.Averaging):
+class Approaching(elementwise_optimizers.Averaging):
     """Running means as TensorFlow's kernels compute them."""
 
     def average(self, mean: Vector, value: Vector, decay: float, space: Vector) -> None:
@@ -65,7 +61,7 @@ class Approaching(numpy_optimizers.Averaging):
         np.add(mean, space, out=mean)
 
 
-class Adam(Approaching, numpy_optimizers.Adam):
+class Adam(Approaching, elementwise_optimizers.Adam):
     """Adam with epsilon beside the uncorrected second moment (the paper's "epsilon hat")."""
 
 
@@ -97,14 +93,14 @@ class RMSProp(Approaching):
         np.subtract(block.parameters, momentum, out=block.parameters)
 
 
-class Adadelta(Approaching, numpy_optimizers.Adadelta):
+class Adadelta(Approaching, elementwise_optimizers.Adadelta):
     """The gradient, scaled by the root mean square of past moves over that of past gradients."""
 
     decay_option = "rho"
     one_root = True
 
 
-class Adagrad(numpy_optimizers.Adagrad):
+class Adagrad(elementwise_optimizers.Adagrad):
     """`a += g²; w -= rate g / sqrt(a)`."""
 
 

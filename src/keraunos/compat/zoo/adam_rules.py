@@ -10,7 +10,7 @@ import numpy as np
 
 from keraunos.compat.zoo.rules import Adam
 from keraunos.exchange.rules.elementwise import Block
-from keraunos.exchange.rules.numpy_optimizers import add_product
+from keraunos.exchange.rules.elementwise_optimizers import add_product
 from keraunos.job.rule_spec import register_rule
 
 

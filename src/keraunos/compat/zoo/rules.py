@@ -16,9 +16,10 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim import schedules
 from keraunos.errors import PlanError
-from keraunos.exchange.rules import numpy_optimizers, sums
+from keraunos.exchange.rules import elementwise_optimizers, sums
 from keraunos.exchange.rules.elementwise import BLOCK, Block, ElementwiseOptimizer
-from keraunos.exchange.rules.numpy_optimizers import add_product, power, subtract_over_root
+from keraunos.exchange.rules.elementwise_optimizers import add_product, power, subtract_over_root
+from keraunos.exchange.rules.optimizer import Optimizer
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
@@ -65,8 +66,8 @@ class Clipping:
             np.clip(gradient, *self.range, out=gradient)
 
 
-class BigDLRule(ElementwiseOptimizer):
-    """An optim method that treats every element alone."""
+class BigDLRule(Optimizer):
+    """What all optim methods have: numbers as options, a schedule, and clipping."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
@@ -89,12 +90,16 @@ class BigDLRule(ElementwiseOptimizer):
         """The learning rate of a step."""
         return self._schedule.at(self._rate, step)
 
-    def apply(
-        self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
+
+class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
+    """An optim method that treats every element alone."""
+
+    def take_step(
+        self, sent: Sequence[Sent], parameters: Vector, rate: float, step: int, squared_norm: float | None
     ) -> None:
-        """Step with what was sent, and move the float state."""
+        """Move the trainable parameters in place, by a clipped gradient."""
         self._own.factor = self._clipping.factor(squared_norm)
-        super().apply(sent, parameters, result, squared_norm=squared_norm)
+        super().take_step(sent, parameters, rate, step, squared_norm)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
         """This slice's part of the squared norm of the mean gradient, or of the mean update."""
@@ -118,7 +123,7 @@ class BigDLRule(ElementwiseOptimizer):
         return self.plan.rule.option("weightdecay") or None
 
 
-class SGD(BigDLRule):
+class SGD(ElementwiseRule):
     """`g += weightdecay x`; `v = momentum v + (1 - dampening) g`, from `v = g`; `x -= rate v`.
 
     With Nesterov's momentum it is `x -= rate (g + momentum v)`.
@@ -176,24 +181,24 @@ class SGD(BigDLRule):
         return np.array(mine, self.part.layout.dtype)
 
 
-class Adagrad(BigDLRule, numpy_optimizers.Adagrad):
+class Adagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
     """`g += weightdecay x`; `s += g²`; `x -= rate g / (√s + 1e-10)`."""
 
     epsilon = 1e-10
 
 
-class Adadelta(BigDLRule, numpy_optimizers.Adadelta):
+class Adadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
     """`s = decayrate s + (1 - decayrate) g²`; `u = √(a + epsilon) / √(s + epsilon) g`; `x -= u`; `a` as `s`, of `u`."""
 
 
-class Adam(BigDLRule, numpy_optimizers.Adam):
+class Adam(ElementwiseRule, elementwise_optimizers.Adam):
     """`m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g²`; `x -= rate c m / (√v + epsilon)`.
 
     In step t, `c = √(1 - beta2ᵗ) / (1 - beta1ᵗ)`.
     """
 
 
-class Adamax(BigDLRule, numpy_optimizers.Averaging):
+class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
     """`m = beta1 m + (1 - beta1) g`; `u = max(beta2 u, |g| + epsilon)`; `x -= rate / (1 - beta1ᵗ) m / u`."""
 
     def first_slots(self) -> Sequence[float]:
@@ -215,7 +220,7 @@ class Adamax(BigDLRule, numpy_optimizers.Averaging):
         np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class RMSprop(BigDLRule, numpy_optimizers.Averaging):
+class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
     """`s = decayrate s + (1 - decayrate) g²`; `x -= rate g / (√s + epsilon)`."""
 
     def first_slots(self) -> Sequence[float]:
@@ -229,7 +234,7 @@ class RMSprop(BigDLRule, numpy_optimizers.Averaging):
         subtract_over_root(block, gradient, squares, block.rate, self.option("epsilon"))
 
 
-class Ftrl(BigDLRule):
+class Ftrl(ElementwiseRule):
     """`g += 2 l2_shrinkage x`; `b = a + g²`; `z += g - (b^p - a^p) / rate x`, with `p = -learningrate_power`.
 
     Then `x = (sign(z) l1 - z) / (b^p / rate + 2 l2)` where `|z| > l1`, else 0; and `a = b`.

@@ -1,4 +1,4 @@
-"""Optimizers that several older systems have, written in numpy. Runs where the parameters live.
+"""Optimizers in numpy that several older systems have. Runs where the parameters live.
 
 A front-end's class says where its system differs: in the names of options, first values, places of epsilon and orders
 of rounding. Whatever lasts moves in place, because under `hogwild` another thread may be anywhere in the same step.
