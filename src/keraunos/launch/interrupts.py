@@ -8,7 +8,6 @@ it waits, which it never does for longer than some tenths of a second, and when 
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
@@ -16,8 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
-
-logger = logging.getLogger(__name__)
 
 # Who presses Ctrl-C again after so many seconds wants an end at once, whatever is left behind.
 INSISTS_SECONDS = 5.0

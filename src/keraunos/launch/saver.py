@@ -8,7 +8,6 @@ there.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +24,6 @@ from keraunos.job.saving import SaveEvery, SavePoints
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.lap_book import LapBook
 from keraunos.learners.home_model import HomeModel
-
-logger = logging.getLogger(__name__)
 
 # How far ahead a round is announced: so many rounds as go by in this time, and at least some.
 _AHEAD_SECONDS = 1.0

@@ -151,11 +151,6 @@ def is_string(data_type: DataType) -> bool:
     return isinstance(data_type, StringType | CharType | VarcharType | BinaryType)
 
 
-def names_of(schema: StructType) -> list[str]:
-    """The names of all columns."""
-    return [field.name for field in schema.fields]
-
-
 def _unquoted(name: str) -> str:
     within = name[1:-1]
     quoted = len(name) > 2 and name[0] == name[-1] == "`" and "`" not in within.replace("``", "")

@@ -109,11 +109,6 @@ def read_scalars(folder: str | Path, tag: str) -> npt.NDArray[np.float64]:
     return np.array(found, dtype=np.float64).reshape(-1, 3)
 
 
-def scalar_tags(folder: str | Path) -> list[str]:
-    """The tags under which numbers were noted, in order of their first appearance."""
-    return list(dict.fromkeys(name for event in read_events(folder) for name, _ in event.scalars))
-
-
 class ReadEvent:
     """One event of a file: its time, step and scalars."""
 

@@ -128,7 +128,7 @@ def name_of(key: Any) -> str:
 
 
 def _from_mapping(space: Mapping[Any, Any], trials: int | None, random: np.random.Generator) -> list[Candidate]:
-    drawn = {name: values for name, values in space.items() if hasattr(values, "draw")}
+    drawn: dict[Any, Distribution] = {name: values for name, values in space.items() if hasattr(values, "draw")}
     listed = {name: values for name, values in space.items() if name not in drawn}
     for name, values in listed.items():
         check_values(name, values)

@@ -35,8 +35,3 @@ def served_model(
             _models[key] = load_learner(given, custom_objects)
     _models.move_to_end(key)
     return _models[key]
-
-
-def kept_models() -> tuple[str, ...]:
-    """The keys of the models that are here, the one that was used last at the end."""
-    return tuple(_models)

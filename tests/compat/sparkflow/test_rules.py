@@ -183,10 +183,10 @@ def test_threads_without_locks_lose_no_step():
 def test_a_step_amid_another_threads_step_is_no_giant_one(name, monkeypatch):
     rule = rule_for(name, 0.05, meet="hogwild", workers=2)
     parameters = np.zeros(LAYOUT.size, np.float32)
-    approach, amid = rules._approach, []
+    average, amid = rules.Approaching.average, []
 
     def interrupted(*arguments):
-        approach(*arguments)
+        average(*arguments)
         if not amid:
             amid.append("the other thread, which has nothing to add here")
             other = threading.Thread(target=lambda: stepped(rule, parameters, np.zeros(SIZE, np.float32)))
@@ -194,7 +194,7 @@ def test_a_step_amid_another_threads_step_is_no_giant_one(name, monkeypatch):
             other.join()
             amid.clear()
 
-    monkeypatch.setattr(rules, "_approach", interrupted)
+    monkeypatch.setattr(rules.Approaching, "average", interrupted)
     for _ in range(3):
         stepped(rule, parameters, np.ones(SIZE, np.float32))
     assert np.abs(parameters).max() < 2

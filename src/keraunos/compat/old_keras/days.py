@@ -65,5 +65,3 @@ DAYS: Mapping[str, Day] = {
         Day("tf2", "2.4.0", accuracy="accuracy", gates="sigmoid"),
     )
 }
-# What `--keras` may be; "3" is today's, as it is.
-CHOICES = ("0", "1", "2", "3")

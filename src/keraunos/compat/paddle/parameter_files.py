@@ -27,11 +27,6 @@ _NUMBER = np.dtype("<f4")
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def pass_folder(save_dir: str, number: int) -> str:
-    """Where the parameters of a pass, counted from 0, are kept under `save_dir`."""
-    return f"{save_dir.rstrip('/')}/pass-{number:05d}"
-
-
 def save_parameters(folder: str, parameters: Arrays, *, spark: SparkSession | None = None) -> None:
     """Write one file a parameter; files of the same names are replaced."""
     files = _folder(folder, spark)

@@ -7,22 +7,19 @@ have TensorFlow's names; `optimizers.py` fills in the defaults, so that here eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from keraunos.exchange.rules import elementwise_optimizers
 from keraunos.exchange.rules.elementwise import Block, ElementwiseOptimizer
+from keraunos.exchange.rules.elementwise_optimizers import add_product, power
 from keraunos.parameters import Vector
 
 
 class GradientDescent(ElementwiseOptimizer):
     """`w -= rate g`."""
-
-    def first_slots(self) -> Sequence[float]:
-        """None."""
-        return ()
 
     def move(self, block: Block) -> None:
         """Move against the gradient."""
@@ -54,38 +51,22 @@ class Momentum(ElementwiseOptimizer):
         np.subtract(parameters, gradient, out=parameters)
 
 
-class Adam(ElementwiseOptimizer):
+class Approaching(elementwise_optimizers.Averaging):
+    """Running means as TensorFlow's kernels compute them."""
+
+    def average(self, mean: Vector, value: Vector, decay: float, space: Vector) -> None:
+        """`mean += (1 - decay) (value - mean)`."""
+        np.subtract(value, mean, out=space)
+        np.multiply(space, 1.0 - decay, out=space)
+        np.add(mean, space, out=mean)
+
+
+class Adam(Approaching, elementwise_optimizers.Adam):
     """Adam with epsilon beside the uncorrected second moment (the paper's "epsilon hat")."""
 
-    scratch_blocks = 2
 
-    def first_slots(self) -> Sequence[float]:
-        """The two moments."""
-        return (0.0, 0.0)
-
-    def move(self, block: Block) -> None:
-        """Update both moments and move by their quotient."""
-        gradient = block.gradient
-        first, second = block.slots
-        space, squares = block.scratch
-        beta1, beta2 = self._option("beta1"), self._option("beta2")
-        corrected = block.rate * math.sqrt(1.0 - beta2**block.step) / (1.0 - beta1**block.step)
-        # Without locks another thread may be between the two moments. What it put into the first is then in the second
-        # already: a first moment over a second one of zero would throw the parameters out of the world.
-        np.multiply(gradient, gradient, out=squares)
-        _approach(second, squares, 1.0 - beta2, space)
-        _approach(first, gradient, 1.0 - beta1, space)
-        np.multiply(first, corrected, out=gradient)
-        np.sqrt(second, out=space)
-        np.add(space, self._option("epsilon"), out=space)
-        np.divide(gradient, space, out=gradient)
-        np.subtract(block.parameters, gradient, out=block.parameters)
-
-
-class RMSProp(ElementwiseOptimizer):
+class RMSProp(Approaching):
     """RMSProp whose mean square starts from one; `centered` takes the squared mean gradient off it."""
-
-    scratch_blocks = 2
 
     def first_slots(self) -> Sequence[float]:
         """The mean square, the momentum and, where it is centered, the mean gradient."""
@@ -97,11 +78,10 @@ class RMSProp(ElementwiseOptimizer):
         square, momentum, *means = block.slots
         space, other = block.scratch
         decay = self._option("decay")
-        np.multiply(gradient, gradient, out=space)
-        _approach(square, space, 1.0 - decay, other)
+        self.average_square(square, gradient, decay, block.scratch)
         np.copyto(space, square)
         for mean in means:
-            _approach(mean, gradient, 1.0 - decay, other)
+            self.average(mean, gradient, decay, other)
             np.multiply(mean, mean, out=other)
             np.subtract(space, other, out=space)
         np.add(space, self._option("epsilon"), out=space)
@@ -113,50 +93,15 @@ class RMSProp(ElementwiseOptimizer):
         np.subtract(block.parameters, momentum, out=block.parameters)
 
 
-class Adadelta(ElementwiseOptimizer):
+class Adadelta(Approaching, elementwise_optimizers.Adadelta):
     """The gradient, scaled by the root mean square of past moves over that of past gradients."""
 
-    scratch_blocks = 2
-
-    def first_slots(self) -> Sequence[float]:
-        """The mean squares of gradients and of moves."""
-        return (0.0, 0.0)
-
-    def move(self, block: Block) -> None:
-        """Scale the gradient, move by it, and remember its square."""
-        gradient = block.gradient
-        squares, moves = block.slots
-        space, other = block.scratch
-        rho, epsilon = self._option("rho"), self._option("epsilon")
-        np.multiply(gradient, gradient, out=space)
-        _approach(squares, space, 1.0 - rho, other)
-        np.add(moves, epsilon, out=space)
-        np.add(squares, epsilon, out=other)
-        np.divide(space, other, out=space)
-        np.sqrt(space, out=space)
-        np.multiply(gradient, space, out=gradient)
-        np.multiply(gradient, block.rate, out=space)
-        np.subtract(block.parameters, space, out=block.parameters)
-        np.multiply(gradient, gradient, out=gradient)
-        _approach(moves, gradient, 1.0 - rho, other)
+    decay_option = "rho"
+    one_root = True
 
 
-class Adagrad(ElementwiseOptimizer):
+class Adagrad(elementwise_optimizers.Adagrad):
     """`a += g²; w -= rate g / sqrt(a)`."""
-
-    def first_slots(self) -> Sequence[float]:
-        """The accumulator."""
-        return (self._option("initial_accumulator_value"),)
-
-    def move(self, block: Block) -> None:
-        """Accumulate the square, and move by the scaled gradient."""
-        gradient = block.gradient
-        (accumulator,), (space,) = block.slots, block.scratch
-        _accumulate_square(accumulator, gradient, space)
-        np.sqrt(accumulator, out=space)
-        np.multiply(gradient, block.rate, out=gradient)
-        np.divide(gradient, space, out=gradient)
-        np.subtract(block.parameters, gradient, out=block.parameters)
 
 
 class AdagradDA(ElementwiseOptimizer):
@@ -174,7 +119,7 @@ class AdagradDA(ElementwiseOptimizer):
         space, shrunk = block.scratch
         l1, l2 = self._option("l1_regularization_strength"), self._option("l2_regularization_strength")
         np.add(total, block.gradient, out=total)
-        _accumulate_square(squares, block.gradient, space)
+        add_product(squares, block.gradient, block.gradient, space)
         np.copyto(shrunk, total)
         if l1 > 0:
             _shrink(shrunk, l1 * block.step, space)
@@ -199,12 +144,12 @@ class Ftrl(ElementwiseOptimizer):
         squares, linear = block.slots
         root, space, before = block.scratch
         shrinkage = self._option("l2_shrinkage_regularization_strength")
-        self._root(squares, before)
-        _accumulate_square(squares, gradient, space)
-        self._root(squares, root)
+        root_power = -self._option("learning_rate_power")
+        power(squares, root_power, out=before)
+        add_product(squares, gradient, gradient, space)
+        power(squares, root_power, out=root)
         if shrinkage:
-            np.multiply(parameters, 2.0 * shrinkage, out=space)
-            np.add(gradient, space, out=gradient)
+            add_product(gradient, parameters, 2.0 * shrinkage, space)
         np.subtract(root, before, out=space)
         np.divide(space, rate, out=space)
         np.multiply(space, parameters, out=space)
@@ -218,40 +163,24 @@ class Ftrl(ElementwiseOptimizer):
         np.divide(gradient, root, out=gradient)
         np.negative(gradient, out=parameters)
 
-    def _root(self, squares: Vector, out: Vector) -> None:
-        power = self._option("learning_rate_power")
-        if power == -0.5:
-            np.sqrt(squares, out=out)
-        else:
-            np.power(squares, -power, out=out)
 
-
-class ProximalGradientDescent(ElementwiseOptimizer):
+class ProximalGradientDescent(GradientDescent):
     """A gradient step, then shrunk as the L1 and L2 strengths say."""
-
-    def first_slots(self) -> Sequence[float]:
-        """None."""
-        return ()
 
     def move(self, block: Block) -> None:
         """Move against the gradient, and shrink."""
-        parameters, gradient, rate = block.parameters, block.gradient, block.rate
+        super().move(block)
+        parameters, rate = block.parameters, block.rate
         l1, l2 = self._option("l1_regularization_strength"), self._option("l2_regularization_strength")
-        np.multiply(gradient, rate, out=gradient)
-        np.subtract(parameters, gradient, out=parameters)
         if l1 > 0:
             _shrink(parameters, rate * l1, block.scratch[0])
         np.divide(parameters, 1.0 + rate * l2, out=parameters)
 
 
-class ProximalAdagrad(ElementwiseOptimizer):
+class ProximalAdagrad(Adagrad):
     """An Adagrad step, then shrunk as the L1 and L2 strengths say, by each element's own rate."""
 
     scratch_blocks = 2
-
-    def first_slots(self) -> Sequence[float]:
-        """The accumulator."""
-        return (self._option("initial_accumulator_value"),)
 
     def move(self, block: Block) -> None:
         """Accumulate the square, move by the scaled gradient, and shrink."""
@@ -259,7 +188,7 @@ class ProximalAdagrad(ElementwiseOptimizer):
         (accumulator,) = block.slots
         rates, space = block.scratch
         l1, l2 = self._option("l1_regularization_strength"), self._option("l2_regularization_strength")
-        _accumulate_square(accumulator, gradient, space)
+        add_product(accumulator, gradient, gradient, space)
         np.sqrt(accumulator, out=rates)
         np.divide(block.rate, rates, out=rates)
         np.multiply(gradient, rates, out=gradient)
@@ -270,18 +199,6 @@ class ProximalAdagrad(ElementwiseOptimizer):
         np.multiply(rates, l2, out=rates)
         np.add(rates, 1.0, out=rates)
         np.divide(parameters, rates, out=parameters)
-
-
-def _approach(value: Vector, target: Vector, weight: float, space: Vector) -> None:
-    """`value += weight (target - value)`."""
-    np.subtract(target, value, out=space)
-    np.multiply(space, weight, out=space)
-    np.add(value, space, out=value)
-
-
-def _accumulate_square(accumulator: Vector, gradient: Vector, space: Vector) -> None:
-    np.multiply(gradient, gradient, out=space)
-    np.add(accumulator, space, out=accumulator)
 
 
 def _shrink(values: Vector, by: Any, space: Vector) -> None:

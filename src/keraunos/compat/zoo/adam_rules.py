@@ -3,55 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from keraunos.compat.zoo.rules import Adam, BigDLRule
+from keraunos.compat.zoo.rules import Adam
 from keraunos.exchange.rules.elementwise import Block
+from keraunos.exchange.rules.elementwise_optimizers import add_product
 from keraunos.job.rule_spec import register_rule
 
 
 class ZooAdam(Adam):
     """BigDL's `Adam` of `g + weightdecay x`."""
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        if self.option("weightdecay"):
-            np.multiply(block.parameters, self.option("weightdecay"), out=block.scratch[0])
-            np.add(block.gradient, block.scratch[0], out=block.gradient)
-        super().update(block)
 
-
-class AdamWeightDecay(BigDLRule):
+class AdamWeightDecay(Adam):
     """`m` and `v` as of Adam; `x -= rate (m / (√v + epsilon) + weight_decay x)`."""
-
-    def first_slots(self) -> Sequence[float]:
-        """The means of the gradient and of its square."""
-        return [0.0, 0.0]
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step."""
         options = self.plan.rule.options
         return warmed(options, self._rate, int(options.get("steps_before") or 0) + step - 1)
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        gradient, (mean, squares), (other, *_) = block.gradient, block.slots, block.scratch
-        beta1, beta2 = self.option("beta1"), self.option("beta2")
-        np.multiply(gradient, 1.0 - beta1, out=other)
-        np.multiply(mean, beta1, out=mean)
-        np.add(mean, other, out=mean)
-        np.multiply(gradient, gradient, out=gradient)
-        np.multiply(gradient, 1.0 - beta2, out=gradient)
-        np.multiply(squares, beta2, out=squares)
-        np.add(squares, gradient, out=squares)
-        np.sqrt(squares, out=other)
-        np.add(other, self.option("epsilon"), out=other)
-        np.divide(mean, other, out=gradient)
-        np.multiply(block.parameters, self.option("weight_decay"), out=other)
-        np.add(gradient, other, out=gradient)
+    def move(self, block: Block) -> None:
+        """Move one block in place by its prepared gradient."""
+        self.update_means(block)
+        gradient, (mean, squares), (root, space) = block.gradient, block.slots, block.scratch
+        np.sqrt(squares, out=root)
+        np.add(root, self.option("epsilon"), out=root)
+        np.divide(mean, root, out=gradient)
+        add_product(gradient, block.parameters, self.option("weight_decay"), space)
         np.multiply(gradient, block.rate, out=gradient)
         np.subtract(block.parameters, gradient, out=block.parameters)
 

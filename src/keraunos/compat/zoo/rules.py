@@ -8,7 +8,6 @@ to a range. Methods that see more than single elements are in `compat.zoo.vector
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
@@ -17,8 +16,10 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.optim import schedules
 from keraunos.errors import PlanError
-from keraunos.exchange.rules import sums
+from keraunos.exchange.rules import elementwise_optimizers, sums
 from keraunos.exchange.rules.elementwise import BLOCK, Block, ElementwiseOptimizer
+from keraunos.exchange.rules.elementwise_optimizers import add_product, power, subtract_over_root
+from keraunos.exchange.rules.optimizer import Optimizer
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
@@ -65,8 +66,8 @@ class Clipping:
             np.clip(gradient, *self.range, out=gradient)
 
 
-class BigDLRule(ElementwiseOptimizer):
-    """An optim method that treats every element alone."""
+class BigDLRule(Optimizer):
+    """What all optim methods have: numbers as options, a schedule, and clipping."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
@@ -81,10 +82,6 @@ class BigDLRule(ElementwiseOptimizer):
         """Whether the gradient is clipped by its norm."""
         return plan.rule.option("clip_norm") is not None
 
-    @abstractmethod
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-
     def option(self, name: str) -> float:
         """A number of the method's."""
         return float(self.plan.rule.options[name])
@@ -93,12 +90,16 @@ class BigDLRule(ElementwiseOptimizer):
         """The learning rate of a step."""
         return self._schedule.at(self._rate, step)
 
-    def apply(
-        self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
+
+class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
+    """An optim method that treats every element alone."""
+
+    def take_step(
+        self, sent: Sequence[Sent], parameters: Vector, rate: float, step: int, squared_norm: float | None
     ) -> None:
-        """Step with what was sent, and move the float state."""
+        """Move the trainable parameters in place, by a clipped gradient."""
         self._own.factor = self._clipping.factor(squared_norm)
-        super().apply(sent, parameters, result, squared_norm=squared_norm)
+        super().take_step(sent, parameters, rate, step, squared_norm)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
         """This slice's part of the squared norm of the mean gradient, or of the mean update."""
@@ -110,13 +111,19 @@ class BigDLRule(ElementwiseOptimizer):
             total += float(np.dot(gradient, gradient))
         return total
 
-    def move(self, block: Block) -> None:
-        """Clip, and move one block."""
+    def prepare(self, block: Block) -> None:
+        """Clip the gradient of one block, and add to it what a decay takes off the parameters."""
         self._clipping.clip(block.gradient, self._own.factor)
-        self.update(block)
+        decay = self.decay_of(block)
+        if decay is not None:
+            add_product(block.gradient, block.parameters, decay, block.scratch[0])
+
+    def decay_of(self, block: Block) -> Vector | float | None:
+        """The weight decay of a block's parameters; `None` for none."""
+        return self.plan.rule.option("weightdecay") or None
 
 
-class SGD(BigDLRule):
+class SGD(ElementwiseRule):
     """`g += weightdecay x`; `v = momentum v + (1 - dampening) g`, from `v = g`; `x -= rate v`.
 
     With Nesterov's momentum it is `x -= rate (g + momentum v)`.
@@ -133,33 +140,35 @@ class SGD(BigDLRule):
         """The momentum, where there is one."""
         return [0.0] if self.plan.rule.option("momentum") else []
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        parameters, gradient, slots, (other, *_) = block.parameters, block.gradient, block.slots, block.scratch
-        decay, momentum = self.option("weightdecay"), self.option("momentum")
-        own = dict(zip(self._each, slots[len(slots) - len(self._each) :], strict=True))
-        if decay or "weightdecays" in own:
-            np.multiply(parameters, own.get("weightdecays", decay), out=other)
-            np.add(gradient, other, out=gradient)
+    def move(self, block: Block) -> None:
+        """Move one block in place by its prepared gradient."""
+        gradient, (other, *_), momentum = block.gradient, block.scratch, self.option("momentum")
         if momentum:
-            self._gather(slots[0], gradient, other, block.step)
+            velocity = block.slots[0]
+            self._gather(velocity, gradient, other, block.step)
             if self.plan.rule.options["nesterov"]:
-                np.multiply(slots[0], momentum, out=other)
-                np.add(gradient, other, out=gradient)
+                add_product(gradient, velocity, momentum, other)
             else:
-                gradient = slots[0]
+                gradient = velocity
         np.multiply(gradient, block.rate, out=other)
-        if "learningrates" in own:
-            np.multiply(other, own["learningrates"], out=other)
-        np.subtract(parameters, other, out=parameters)
+        if "learningrates" in self._each:
+            np.multiply(other, self._own_of(block)["learningrates"], out=other)
+        np.subtract(block.parameters, other, out=block.parameters)
+
+    def decay_of(self, block: Block) -> Vector | float | None:
+        """The weight decay of a block's parameters; `None` for none."""
+        return self._own_of(block)["weightdecays"] if "weightdecays" in self._each else super().decay_of(block)
+
+    def _own_of(self, block: Block) -> dict[str, Vector]:
+        """The numbers that each of a block's elements has for itself."""
+        return dict(zip(self._each, block.slots[len(block.slots) - len(self._each) :], strict=True))
 
     def _gather(self, velocity: Vector, gradient: Vector, other: Vector, step: int) -> None:
         if step == 1:
             np.copyto(velocity, gradient)
             return
         np.multiply(velocity, self.option("momentum"), out=velocity)
-        np.multiply(gradient, 1.0 - self.option("dampening"), out=other)
-        np.add(velocity, other, out=velocity)
+        add_product(velocity, gradient, 1.0 - self.option("dampening"), other)
 
     def _own_numbers(self, name: str) -> Vector:
         given = self.plan.rule.options[name]
@@ -172,108 +181,60 @@ class SGD(BigDLRule):
         return np.array(mine, self.part.layout.dtype)
 
 
-class Adagrad(BigDLRule):
+class Adagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
     """`g += weightdecay x`; `s += g²`; `x -= rate g / (√s + 1e-10)`."""
 
-    def first_slots(self) -> Sequence[float]:
-        """The sum of squares."""
-        return [0.0]
-
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        gradient, (squares,), (other, *_) = block.gradient, block.slots, block.scratch
-        if self.option("weightdecay"):
-            np.multiply(block.parameters, self.option("weightdecay"), out=other)
-            np.add(gradient, other, out=gradient)
-        np.multiply(gradient, gradient, out=other)
-        np.add(squares, other, out=squares)
-        np.sqrt(squares, out=other)
-        np.add(other, 1e-10, out=other)
-        _subtract_quotient(block.parameters, gradient, other, block.rate, gradient)
+    epsilon = 1e-10
 
 
-class Adadelta(BigDLRule):
+class Adadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
     """`s = decayrate s + (1 - decayrate) g²`; `u = √(a + epsilon) / √(s + epsilon) g`; `x -= u`; `a` as `s`, of `u`."""
 
-    def first_slots(self) -> Sequence[float]:
-        """The mean squares of the gradient and of the moves."""
-        return [0.0, 0.0]
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        gradient, (squares, moves), (other, *_) = block.gradient, block.slots, block.scratch
-        decay, epsilon = self.option("decayrate"), self.option("epsilon")
-        _average_square(squares, gradient, decay, other)
-        np.add(squares, epsilon, out=other)
-        np.sqrt(other, out=other)
-        np.divide(gradient, other, out=gradient)
-        np.add(moves, epsilon, out=other)
-        np.sqrt(other, out=other)
-        np.multiply(gradient, other, out=gradient)
-        _average_square(moves, gradient, decay, other)
-        np.multiply(gradient, block.rate, out=gradient)
-        np.subtract(block.parameters, gradient, out=block.parameters)
-
-
-class Adam(BigDLRule):
+class Adam(ElementwiseRule, elementwise_optimizers.Adam):
     """`m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g²`; `x -= rate c m / (√v + epsilon)`.
 
     In step t, `c = √(1 - beta2ᵗ) / (1 - beta1ᵗ)`.
     """
 
-    def first_slots(self) -> Sequence[float]:
-        """The means of the gradient and of its square."""
-        return [0.0, 0.0]
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        gradient, (mean, squares), (other, *_) = block.gradient, block.slots, block.scratch
-        beta1, beta2 = self.option("beta1"), self.option("beta2")
-        _average(mean, gradient, beta1, other)
-        _average_square(squares, gradient, beta2, other)
-        np.sqrt(squares, out=other)
-        np.add(other, self.option("epsilon"), out=other)
-        size = block.rate * math.sqrt(1.0 - beta2**block.step) / (1.0 - beta1**block.step)
-        _subtract_quotient(block.parameters, mean, other, size, gradient)
-
-
-class Adamax(BigDLRule):
+class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
     """`m = beta1 m + (1 - beta1) g`; `u = max(beta2 u, |g| + epsilon)`; `x -= rate / (1 - beta1ᵗ) m / u`."""
 
     def first_slots(self) -> Sequence[float]:
         """The mean of the gradient, and the norm."""
         return [0.0, 0.0]
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
+    def move(self, block: Block) -> None:
+        """Move one block in place by its prepared gradient."""
         gradient, (mean, norm), (other, *_) = block.gradient, block.slots, block.scratch
         beta1 = self.option("beta1")
-        _average(mean, gradient, beta1, other)
+        self.average(mean, gradient, beta1, other)
         np.abs(gradient, out=gradient)
         # The default epsilon is less than the least normal number, which a processor may take for zero.
         np.add(gradient, max(self.option("epsilon"), float(np.finfo(gradient.dtype).tiny)), out=gradient)
         np.multiply(norm, self.option("beta2"), out=norm)
         np.maximum(norm, gradient, out=norm)
-        _subtract_quotient(block.parameters, mean, norm, block.rate / (1.0 - beta1**block.step), gradient)
+        np.multiply(mean, block.rate / (1.0 - beta1**block.step), out=gradient)
+        np.divide(gradient, norm, out=gradient)
+        np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class RMSprop(BigDLRule):
+class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
     """`s = decayrate s + (1 - decayrate) g²`; `x -= rate g / (√s + epsilon)`."""
 
     def first_slots(self) -> Sequence[float]:
         """The mean of the squares."""
         return [0.0]
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
-        gradient, (squares,), (other, *_) = block.gradient, block.slots, block.scratch
-        _average_square(squares, gradient, self.option("decayrate"), other)
-        np.sqrt(squares, out=other)
-        np.add(other, self.option("epsilon"), out=other)
-        _subtract_quotient(block.parameters, gradient, other, block.rate, gradient)
+    def move(self, block: Block) -> None:
+        """Move one block in place by its prepared gradient."""
+        gradient, (squares,) = block.gradient, block.slots
+        self.average_square(squares, gradient, self.option("decayrate"), block.scratch)
+        subtract_over_root(block, gradient, squares, block.rate, self.option("epsilon"))
 
 
-class Ftrl(BigDLRule):
+class Ftrl(ElementwiseRule):
     """`g += 2 l2_shrinkage x`; `b = a + g²`; `z += g - (b^p - a^p) / rate x`, with `p = -learningrate_power`.
 
     Then `x = (sign(z) l1 - z) / (b^p / rate + 2 l2)` where `|z| > l1`, else 0; and `a = b`.
@@ -285,36 +246,28 @@ class Ftrl(BigDLRule):
         """The sum of squares, and the linear term."""
         return [self.option("initial_accumulator_value"), 0.0]
 
-    def update(self, block: Block) -> None:
-        """Move one block in place by its clipped gradient."""
+    def move(self, block: Block) -> None:
+        """Move one block in place by its prepared gradient."""
         parameters, gradient, rate = block.parameters, block.gradient, block.rate
-        (squares, linear), (other, power, *_) = block.slots, block.scratch
+        (squares, linear), (other, root, *_) = block.slots, block.scratch
+        root_power = -self.option("learningrate_power")
         shrink, l1 = self.option("l2_shrinkage_regularization_strength"), self.option("l1_regularization_strength")
         if shrink:
-            np.multiply(parameters, 2.0 * shrink, out=other)
-            np.add(gradient, other, out=gradient)
+            add_product(gradient, parameters, 2.0 * shrink, other)
         np.add(linear, gradient, out=linear)
-        self._power(squares, other)
-        np.multiply(gradient, gradient, out=gradient)
-        np.add(squares, gradient, out=squares)
-        self._power(squares, power)
-        np.divide(power, rate, out=power)
+        power(squares, root_power, out=other)
+        add_product(squares, gradient, gradient, root)
+        power(squares, root_power, out=root)
+        np.divide(root, rate, out=root)
         np.divide(other, rate, out=other)
-        np.subtract(power, other, out=other)
+        np.subtract(root, other, out=other)
         np.multiply(other, parameters, out=other)
         np.subtract(linear, other, out=linear)
-        np.add(power, 2.0 * self.option("l2_regularization_strength"), out=power)
+        np.add(root, 2.0 * self.option("l2_regularization_strength"), out=root)
         np.clip(linear, -l1, l1, out=other)
         np.subtract(other, linear, out=other)
         parameters.fill(0.0)
-        np.divide(other, power, out=parameters, where=np.abs(linear) > l1)
-
-    def _power(self, base: Vector, out: Vector) -> None:
-        power = -self.option("learningrate_power")
-        if power == 0.5:
-            np.sqrt(base, out=out)
-        else:
-            np.power(base, power, out=out)
+        np.divide(other, root, out=parameters, where=np.abs(linear) > l1)
 
 
 def set_rate(follows: str, rate: float) -> int:
@@ -331,25 +284,6 @@ def set_rate(follows: str, rate: float) -> int:
 def rate_at(options: Mapping[str, Any], step: int) -> float:
     """The learning rate that a method with these options has in a step, counted from 1."""
     return Rate(options).at(float(options["learning_rate"]), step)
-
-
-def _average(mean: Vector, values: Vector, decay: float, scratch: Vector) -> None:
-    np.multiply(mean, decay, out=mean)
-    np.multiply(values, 1.0 - decay, out=scratch)
-    np.add(mean, scratch, out=mean)
-
-
-def _average_square(mean: Vector, values: Vector, decay: float, scratch: Vector) -> None:
-    np.multiply(mean, decay, out=mean)
-    np.multiply(values, values, out=scratch)
-    np.multiply(scratch, 1.0 - decay, out=scratch)
-    np.add(mean, scratch, out=mean)
-
-
-def _subtract_quotient(parameters: Vector, above: Vector, below: Vector, rate: float, scratch: Vector) -> None:
-    np.multiply(above, rate, out=scratch)
-    np.divide(scratch, below, out=scratch)
-    np.subtract(parameters, scratch, out=parameters)
 
 
 _HERE, _VECTOR = "keraunos.compat.zoo.rules", "keraunos.compat.zoo.vector_rules"

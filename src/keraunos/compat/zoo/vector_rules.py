@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keraunos.compat.zoo.rules import Clipping, Rate
+from keraunos.compat.zoo.rules import BigDLRule
 from keraunos.errors import PlanError
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.registry import rule_class
@@ -23,7 +23,7 @@ from keraunos.job.rule_spec import RuleSpec
 from keraunos.parameters import Layout, Vector
 
 
-class VectorRule(Rule):
+class VectorRule(BigDLRule):
     """A method that steps with the slice's whole gradient; one thread at a time, so not under `hogwild`."""
 
     elementwise = False
@@ -35,52 +35,24 @@ class VectorRule(Rule):
                 f"The rule {plan.rule.name!r} must see gradients one at a time. Received: meet='hogwild'. Use "
                 "meet='synchronous' or 'asynchronous'."
             )
-        self.needs_norm = self.asks_for_norm(plan)
-        self._rate = float(plan.rule.option("learning_rate"))
-        self._schedule = Rate(plan.rule.options)
-        self._clipping = Clipping(plan.rule.options)
-        self._steps = 0
         self._gradient: Vector = np.zeros(part.trainable_size, part.layout.dtype)
-
-    @classmethod
-    def asks_for_norm(cls, plan: ExchangePlan) -> bool:
-        """Whether the gradient is clipped by its norm."""
-        return plan.rule.option("clip_norm") is not None
 
     @abstractmethod
     def step(self, parameters: Vector, gradient: Vector, rate: float) -> None:
         """Move the trainable parameters in place; `gradient` may be overwritten."""
 
-    def option(self, name: str) -> float:
-        """A number of the method's."""
-        return float(self.plan.rule.options[name])
-
-    def apply(
-        self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
+    def take_step(
+        self, sent: Sequence[Sent], parameters: Vector, rate: float, step: int, squared_norm: float | None
     ) -> None:
-        """Step with what was sent, and move the float state."""
-        trainable = self.part.trainable_size
-        if trainable and any(each.rows for each in sent):
-            sums.reduced(self.plan, sent, trainable, self._gradient)
-            self._clipping.clip(self._gradient, self._clipping.factor(squared_norm))
-            self._steps += 1
-            rate = self._schedule.at(self._rate, self._steps)
-            self.step(parameters[:trainable], self._gradient, rate * self.plan.factor(self.workers, sent[0].staleness))
-        sums.move_state(self.plan, self.workers, sent, parameters[trainable:])
+        """Move the trainable parameters in place, by a clipped gradient."""
+        sums.reduced(self.plan, sent, parameters.size, self._gradient)
+        self._clipping.clip(self._gradient, self._clipping.factor(squared_norm))
+        self.step(parameters, self._gradient, rate)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
         """This slice's part of the squared norm of the mean gradient, or of the mean update."""
         sums.reduced(self.plan, sent, self.part.trainable_size, self._gradient)
         return sums.squared_norm(self._gradient)
-
-    @property
-    def learning_rate(self) -> float | None:
-        """The rate before any schedule and scale."""
-        return self._rate
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self._rate = value
 
 
 class LarsSGD(VectorRule):
@@ -89,27 +61,18 @@ class LarsSGD(VectorRule):
     `s = (|g| + weightdecay |x|) / |x|`, with 10000 in place of infinity, at least 1e-4, and 1 where both are zero.
     """
 
-    def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
-        super().__init__(plan, part, workers)
-        self._velocity: Vector = np.zeros(part.trainable_size, part.layout.dtype)
+    def first_slots(self) -> Sequence[float]:
+        """The velocity."""
+        return [0.0]
 
     def step(self, parameters: Vector, gradient: Vector, rate: float) -> None:
         """Move the trainable parameters in place, variable by variable."""
-        start = 0
+        (velocity,), start = self._slots, 0
         for piece in self.part.pieces:
             if piece.trainable:
                 stop = start + piece.size
-                self._step_one(parameters[start:stop], gradient[start:stop], self._velocity[start:stop], rate)
+                self._step_one(parameters[start:stop], gradient[start:stop], velocity[start:stop], rate)
                 start = stop
-
-    def state(self) -> list[npt.NDArray[Any]]:
-        """The velocity, and the number of steps."""
-        return [self._velocity.copy(), np.array(self._steps)]
-
-    def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
-        np.copyto(self._velocity, state[0])
-        self._steps = int(state[1])
 
     def _step_one(self, parameters: Vector, gradient: Vector, velocity: Vector, rate: float) -> None:
         decay = self.option("weightdecay")

@@ -2,7 +2,8 @@
 
 `g` is the gradient summed over the batch and the trainers, `w` the parameter, `rate` the scheduled rate times the
 parameter's own, `μ` its momentum and `λ` its decay. Every formula takes the array namespace that it is to compute with,
-numpy or `keras.ops`, so that a server and a worker's traced step share one text; nothing is changed in place.
+numpy or `keras.ops`, so that a server and a worker's traced step share one text. Nothing is changed in place, which
+is why they share none with `exchange.rules.elementwise_optimizers`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ one entry a leaf, in the order in which `flatten` meets them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,11 +92,6 @@ def flatten(structure: Any) -> list[Any]:
 def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     """The nest with other leaves, given in the order of `flatten`."""
     return _packed(structure, iter(leaves))
-
-
-def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
-    """The nest with the function's results as leaves."""
-    return pack(structure, [function(leaf) for leaf in flatten(structure)])
 
 
 def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
