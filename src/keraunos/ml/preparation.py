@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.types import BooleanType, NumericType
 
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError
-from keraunos.exchange.rules.registry import rule_class
+from keraunos.exchange.rules.registry import checked_class
 from keraunos.job.columns import Columns, ColumnsArgument, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
@@ -159,7 +159,7 @@ def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
 
         optimizer_of(plan.rule)
     else:
-        rule_class(plan.rule)
+        checked_class(plan)
     if plan.send != "gradients" or plan.applies_on_workers:
         return
     import keras

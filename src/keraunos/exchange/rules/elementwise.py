@@ -19,6 +19,7 @@ from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration
 from keraunos.parameters import Vector
 
 # A block of parameters, its gradient, slots and scratch together stay in a core's own cache.
@@ -48,6 +49,7 @@ class ElementwiseOptimizer(Rule):
     counted under a lock, because a step that two threads counted once would bend every schedule.
     """
 
+    declaration = RuleDeclaration(takes=("gradients", "updates"), other_options=True)
     scratch_blocks: int = 1
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
