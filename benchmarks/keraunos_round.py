@@ -22,6 +22,7 @@ from keraunos.exchange.server import Server
 from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import placement_of
 from keraunos.parameters import Layout
 
 SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
@@ -38,7 +39,12 @@ def keraunos_round(size, servers, *, curve, sockets, rounds, warm_up):
     spawn = multiprocessing.get_context("spawn")
     gate, seconds = spawn.RawArray("l", 2), spawn.Queue()
     with Server(
-        PLAN, 2, layout, np.zeros(size, np.float32), servers=servers, host="127.0.0.1" if curve else None
+        PLAN,
+        2,
+        layout,
+        np.zeros(size, np.float32),
+        placement=placement_of(servers),
+        host="127.0.0.1" if curve else None,
     ) as server:
         counts = (rounds, warm_up)
         processes = [

@@ -17,12 +17,12 @@ import zmq
 from fuzz.choices import Choices
 from fuzz.endpoints import NotingEndpoint
 from fuzz.json_values import INTEGERS, Values
-from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.wire import MAX_COUNTER, Kind, Message, pack_arrays, pack_typed
+from keraunos.job.placement import FIRST_SERVER, placement_of
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "s"), ((10,), (2,)), trainable=1)
@@ -172,8 +172,7 @@ class Fit:
         self.state = CoordinatorState(
             LAYOUT,
             WORKERS,
-            servers=servers,
-            hosted=hosted,
+            placement=placement_of("workers" if hosted else servers or "driver"),
             needs_all=needs_all,
             blobs={"job": lambda: memoryview(_JOB)},
         )
@@ -322,7 +321,7 @@ class Fit:
     def _check(self) -> None:
         """What holds at any moment: nobody is there who should not be, and nothing grows by what is said."""
         state, coordinator = self.state, self.coordinator
-        ranks = {*range(WORKERS), *range(FIRST_SERVER, FIRST_SERVER + state.servers)}
+        ranks = {*range(WORKERS), *range(FIRST_SERVER, FIRST_SERVER + state.placement.server_tasks)}
         for held in (state.members, state.signs, state.tallies, state.laps_done, state.steps_traced, state._rows):
             assert set(held) <= ranks
         assert set(state._hosts) <= ranks

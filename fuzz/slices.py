@@ -25,7 +25,7 @@ from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import host_mark
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import MAX_COUNTER, Kind, Message
-from keraunos.job.exchange_plan import PRESETS, ExchangePlan
+from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "s"), ((6,), (2,)), trainable=1)
@@ -34,12 +34,12 @@ WORKERS = 3
 ROUNDS = 3
 _NORM = ExchangePlan("updates", 1, "synchronous", "mean")
 PLANS: tuple[ExchangePlan, ...] = (
-    PRESETS["allreduce"],
-    PRESETS["averaging"],
-    PRESETS["downpour"],
-    PRESETS["hogwild"],
-    PRESETS["bounded"],
-    PRESETS["elastic"],
+    ExchangePlan.named("allreduce"),
+    ExchangePlan.named("averaging"),
+    ExchangePlan.named("downpour"),
+    ExchangePlan.named("hogwild"),
+    ExchangePlan.named("bounded"),
+    ExchangePlan.named("elastic"),
     ExchangePlan("weights", 1, "synchronous", "mean"),
     ExchangePlan("updates", 1, "synchronous", "sum"),
     ExchangePlan("weights", 1, "asynchronous", "moving_average(4)"),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from keraunos.exchange.rules.rule import Rule as Rule
     from keraunos.exchange.rules.rule import Sent as Sent
     from keraunos.job.exchange_plan import ExchangePlan as ExchangePlan
+    from keraunos.job.rule_declaration import RuleDeclaration as RuleDeclaration
+    from keraunos.job.rule_declaration import RuleOption as RuleOption
     from keraunos.job.rule_spec import register_rule as register_rule
     from keraunos.job.training_job import TrainingJob as TrainingJob
     from keraunos.ml.classifier import KerasClassificationModel as KerasClassificationModel
@@ -41,6 +43,8 @@ _HOMES = {
     "KerasRegressor": "keraunos.ml.regressor",
     "KeraunosError": "keraunos.errors",
     "Rule": "keraunos.exchange.rules.rule",
+    "RuleDeclaration": "keraunos.job.rule_declaration",
+    "RuleOption": "keraunos.job.rule_declaration",
     "Sent": "keraunos.exchange.rules.rule",
     "TrainingJob": "keraunos.job.training_job",
     "register_rule": "keraunos.job.rule_spec",

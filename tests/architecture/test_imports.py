@@ -15,6 +15,8 @@ EXPORTED = [
     "KerasRegressor",
     "KeraunosError",
     "Rule",
+    "RuleDeclaration",
+    "RuleOption",
     "Sent",
     "TrainingJob",
     "__version__",

@@ -84,8 +84,9 @@ class Threads:
             threading.Thread(target=self._work, args=(job, connection, rank, part, share_memory))
             for rank, part in enumerate(parts)
         ]
-        servers = job.servers if isinstance(job.servers, int) else 0
-        self._threads += [threading.Thread(target=self._serve, args=(connection, i)) for i in range(servers)]
+        self._threads += [
+            threading.Thread(target=self._serve, args=(connection, i)) for i in range(job.placement.server_tasks)
+        ]
         for thread in self._threads:
             thread.start()
 

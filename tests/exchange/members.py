@@ -13,6 +13,7 @@ from keraunos.exchange.hosting import SliceHost, host_slice, slice_of
 from keraunos.exchange.server import Server
 from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind
+from keraunos.job.placement import placement_of
 
 SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
 FACTS = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "", "parts": 1}
@@ -62,10 +63,11 @@ class Job:
         """Train to the end; `while_training(server)` runs in this thread while the members do."""
         outcome = Outcome({rank: [] for rank in range(self.workers)})
         with ExitStack() as stack:
+            placement = placement_of(self.servers)
             server = stack.enter_context(
-                Server(self.plan, self.workers, self.layout, self.initial, servers=self.servers, **self.server_options)
+                Server(self.plan, self.workers, self.layout, self.initial, placement=placement, **self.server_options)
             )
-            hosts = self.servers if isinstance(self.servers, int) else 0
+            hosts = placement.server_tasks
             pool = stack.enter_context(ThreadPoolExecutor(self.workers + hosts))
             futures = [pool.submit(host_slice, server.connection, index, 1, {}) for index in range(hosts)]
             futures += [pool.submit(self.work, server.connection, rank, outcome) for rank in range(self.workers)]

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from keraunos.exchange.coordination import FIRST_SERVER, Event, Send
+from keraunos.exchange.coordination import Event, Send
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, LEFT_OUT, SUPERSEDED, Kind, Message
+from keraunos.job.placement import FIRST_SERVER, ON_DRIVER, placement_of
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w",), ((10,),), trainable=1)
@@ -30,8 +31,7 @@ def place(rank):
 class Job(RuleBasedStateMachine):
     """Slices on the driver, and everyone starts at once; subclasses differ."""
 
-    hosted = False
-    servers = 0
+    placement = ON_DRIVER
     needs_all = True
 
     @initialize(workers=st.integers(1, 3))
@@ -39,14 +39,13 @@ class Job(RuleBasedStateMachine):
         self.state = CoordinatorState(
             LAYOUT,
             workers,
-            servers=self.servers,
-            hosted=self.hosted,
+            placement=self.placement,
             needs_all=self.needs_all,
             blobs={"job": lambda: memoryview(b"the job")},
         )
-        if not self.hosted and not self.servers:
+        if self.placement.on_driver:
             self.state.slices = [{**place(0), "start": 0, "stop": 10}]
-        self.ranks = [*range(workers), *range(FIRST_SERVER, FIRST_SERVER + self.servers)]
+        self.ranks = [*range(workers), *range(FIRST_SERVER, FIRST_SERVER + self.placement.server_tasks)]
         self.workers = workers
         self.incarnations = {}
         self.ready = set()
@@ -78,13 +77,13 @@ class Job(RuleBasedStateMachine):
 
     @property
     def may_start(self):
-        if self.servers and not {rank for rank in self.ranks if rank >= FIRST_SERVER} <= self.ever_ready:
+        if self.placement.server_tasks and not {rank for rank in self.ranks if rank >= FIRST_SERVER} <= self.ever_ready:
             return False
         return self.begun or not self.needs_all
 
     @property
     def ever_ready(self):
-        return {rank for rank in self.ranks if rank in self.state._hosts} if self.servers else set()
+        return {rank for rank in self.ranks if rank in self.state._hosts} if self.placement.server_tasks else set()
 
     def expect_starts(self, actions):
         told = self.starts(actions)
@@ -130,9 +129,9 @@ class Job(RuleBasedStateMachine):
     @rule(data=st.data())
     def get_ready(self, data):
         rank = self.pick(data, lambda rank: rank in self.incarnations and rank not in self.ready)
-        if rank is None or (self.hosted and self.begun):
+        if rank is None or (self.placement.on_workers and self.begun):
             return
-        hosts = self.hosted or rank >= FIRST_SERVER
+        hosts = self.placement.on_workers or rank >= FIRST_SERVER
         actions = self.say(Kind.READY, rank, **FACTS, **({"slice": place(rank)} if hosts else {}))
         assert [each.kind for each in actions if isinstance(each, Event)] == [Kind.READY]
         self.ready.add(rank)
@@ -215,7 +214,7 @@ class Job(RuleBasedStateMachine):
     @rule(data=st.data())
     def talk_nonsense(self, data):
         self.unheard(Kind.HELLO, self.workers, host="x")
-        self.unheard(Kind.HELLO, FIRST_SERVER + self.servers, host="x")
+        self.unheard(Kind.HELLO, FIRST_SERVER + self.placement.server_tasks, host="x")
         self.unheard(Kind.HELLO, 0, 1 << 40)
         rank = self.pick(data, lambda rank: rank in self.incarnations)
         if rank is None:
@@ -246,11 +245,11 @@ class WithoutWaiting(Job):
 
 
 class OnWorkers(Job):
-    hosted = True
+    placement = placement_of("workers")
 
 
 class OnServers(Job):
-    servers = 2
+    placement = placement_of(2)
 
 
 class OnServersWithoutWaiting(OnServers):
@@ -268,7 +267,7 @@ del case
 
 
 def hosted_job(workers):
-    state = CoordinatorState(LAYOUT, workers, hosted=True)
+    state = CoordinatorState(LAYOUT, workers, placement=placement_of("workers"))
     for rank in range(workers):
         state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
         state.receive(Message(Kind.READY, rank, 1, body={**FACTS, "slice": place(rank)}))
@@ -449,7 +448,7 @@ def test_who_waited_for_one_that_is_left_out_is_served_by_another():
 
 
 def test_hosts_of_slices_are_told_who_is_left_out():
-    state = CoordinatorState(LAYOUT, 2, servers=2)
+    state = CoordinatorState(LAYOUT, 2, placement=placement_of(2))
     for rank in (0, 1, FIRST_SERVER, FIRST_SERVER + 1):
         state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
         state.receive(Message(Kind.READY, rank, 1, body={**FACTS, "slice": place(rank)}))

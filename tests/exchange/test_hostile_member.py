@@ -9,6 +9,7 @@ from keraunos.exchange.sharding import Slice
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind, Message, WireError, unpack_arrays, unpack_typed
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import OnWorkers
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "s"), ((6,), (2,)), trainable=1)
@@ -18,7 +19,7 @@ READY = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "d", "parts":
 
 
 def coordinator():
-    state = CoordinatorState(LAYOUT, 2, hosted=True)
+    state = CoordinatorState(LAYOUT, 2, placement=OnWorkers())
     for rank in range(2):
         state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
     return state

@@ -18,6 +18,7 @@ from keraunos.exchange.server import Server
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import OnWorkers
 from keraunos.parameters import Layout
 from tests.conformance import engine
 from tests.conformance import learner_models as models
@@ -28,7 +29,7 @@ PLAN = ExchangePlan.named("averaging")
 
 
 def test_a_member_that_asks_for_a_slice_that_was_never_saved_is_dropped():
-    with Server(PLAN, 1, LAYOUT, ZEROS, servers="workers") as server, Client(server.connection, 0, 1) as client:
+    with Server(PLAN, 1, LAYOUT, ZEROS, placement=OnWorkers()) as server, Client(server.connection, 0, 1) as client:
         client.hello({})
         client._link.send(Kind.FETCH, body={"name": "slice"})
         server.state.slices = [{"host_rank": 0}]

@@ -7,9 +7,6 @@ from typing import Any
 
 from keraunos.exchange.wire import Kind, Message
 
-# Servers that are tasks of their own have ranks from here on.
-FIRST_SERVER = 1 << 19
-
 
 @dataclass(frozen=True)
 class Send:

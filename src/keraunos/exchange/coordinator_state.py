@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from keraunos.exchange.announcements import facts_of, place_of
-from keraunos.exchange.coordination import FIRST_SERVER, Action, Event, Member, Send
+from keraunos.exchange.coordination import Action, Event, Member, Send
 from keraunos.exchange.held_states import Held, HeldStates, Standing
 from keraunos.exchange.norm_sums import NormSums
 from keraunos.exchange.pulse import Tally, checked_stacks
@@ -30,6 +30,7 @@ from keraunos.exchange.wire import (
     unpack_arrays,
     unpack_typed,
 )
+from keraunos.job.placement import FIRST_SERVER, ON_DRIVER, Placement
 from keraunos.parameters import Layout, Vector
 
 
@@ -38,8 +39,7 @@ class CoordinatorState:
 
     Attributes:
         workers: how many workers the job has.
-        servers: how many servers run as tasks of their own.
-        hosted: whether workers host the slices.
+        placement: where the slices live.
         needs_all: whether training starts only when `start` is called, for everyone at once.
         blobs: what members may fetch, by name.
         slices: where the slices are; filled by the driver, or from what the hosts say.
@@ -54,16 +54,14 @@ class CoordinatorState:
         layout: Layout,
         workers: int,
         *,
-        servers: int = 0,
-        hosted: bool = False,
+        placement: Placement = ON_DRIVER,
         needs_all: bool = True,
         anywhere: bool = True,
         blobs: Mapping[str, Callable[[], memoryview]] | None = None,
     ) -> None:
         self.layout = layout
         self.workers = workers
-        self.servers = servers
-        self.hosted = hosted
+        self.placement = placement
         self.needs_all = needs_all
         self.anywhere = anywhere
         self.blobs = dict(blobs or {})
@@ -143,8 +141,7 @@ class CoordinatorState:
         self.started = True
         self.common = common
         self.bells = bells
-        if self.hosted:
-            self._place_on(sorted(self._rows))
+        self._place()
         return self._start_ready()
 
     def stop(self, reason: str) -> list[Action]:
@@ -258,7 +255,7 @@ class CoordinatorState:
 
     def is_rank(self, rank: int) -> bool:
         """Whether a worker or a server of this job may have that rank."""
-        return 0 <= rank < self.workers or FIRST_SERVER <= rank < FIRST_SERVER + self.servers
+        return self.placement.has_member(rank, self.workers)
 
     def _hello(self, message: Message) -> list[Action]:
         if not self.is_rank(message.rank):
@@ -331,7 +328,7 @@ class CoordinatorState:
         if message.rank >= FIRST_SERVER:
             return self._server_ready(message, member)
         facts = facts_of(message.body)
-        if self.hosted:
+        if self.placement.on_workers:
             self._hosts[message.rank] = place_of(message.body["slice"])
         member.ready = True
         before = self._rows.setdefault(message.rank, facts)
@@ -341,12 +338,14 @@ class CoordinatorState:
     def _server_ready(self, message: Message, member: Member) -> list[Action]:
         self._hosts[message.rank] = place_of(message.body["slice"])
         member.ready = True
-        if len(self._hosts) == self.servers:
-            self.slices = self._slices(cut(self.layout, self.servers, anywhere=self.anywhere), sorted(self._hosts))
+        self._place()
         return [Event(Kind.READY, message.rank, {"server": True}), *self._start_ready()]
 
-    def _place_on(self, ranks: Sequence[int]) -> None:
-        self.slices = self._slices(cut(self.layout, len(ranks), anywhere=self.anywhere), ranks)
+    def _place(self) -> None:
+        """Settle who hosts which slice, where members do and all of them have said where they are."""
+        hosts = self.placement.hosts(self._rows)
+        if hosts and self._hosts.keys() >= set(hosts):
+            self.slices = self._slices(cut(self.layout, len(hosts), anywhere=self.anywhere), hosts)
 
     def _slices(self, parts: Sequence[Slice], ranks: Sequence[int]) -> list[dict[str, Any]]:
         return [

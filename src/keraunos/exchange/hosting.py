@@ -19,7 +19,6 @@ import numpy as np
 from keraunos.exchange import security
 from keraunos.exchange.addresses import folder_of, is_file, own_address_towards
 from keraunos.exchange.client import Client
-from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint, Place
 from keraunos.exchange.sharding import Slice
@@ -28,6 +27,7 @@ from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import Kind, Message, unpack_typed
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.saving import SavePoints
 from keraunos.learners.registry import use_backend
 from keraunos.parameters import Layout, Vector

@@ -21,7 +21,7 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange import security
 from keraunos.exchange.addresses import LOOPBACK, socket_folder
-from keraunos.exchange.coordination import FIRST_SERVER, Action, Event
+from keraunos.exchange.coordination import Action, Event
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorbells import Doorbells
@@ -37,6 +37,7 @@ from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import FIRST_SERVER, ON_DRIVER, Placement
 from keraunos.job.saving import SavePoints
 from keraunos.parameters import Layout, Vector
 
@@ -56,7 +57,7 @@ class Server:
         workers: how many there are.
         layout: of the vector that is shared.
         parameters: what it holds to begin with.
-        servers: `"driver"`, `"workers"`, or the number of tasks that host the slices.
+        placement: where the slices live.
         host: the IP address to listen on; without it, and without ports, a socket file that only this user's
             processes can reach.
         advertised: the host that workers connect to, where it is another than `host`.
@@ -75,7 +76,7 @@ class Server:
         layout: Layout,
         parameters: Vector,
         *,
-        servers: str | int = "driver",
+        placement: Placement = ON_DRIVER,
         host: str | None = None,
         advertised: str | None = None,
         ports: tuple[int, int] | None = None,
@@ -95,9 +96,8 @@ class Server:
         self._place = Place(None)
         self._credentials = security.Credentials("")
         self._stack = ExitStack()
-        self._on_driver = servers == "driver"
-        self._one_port = ports is not None and ports[0] == ports[1]
-        self._hosted_by_workers = servers == "workers"
+        self._placement = placement
+        self._one_port = placement.shares_port(ports)
         self._slices: list[SliceServer] = []
         self._service_threads: list[threading.Thread] = []
         self._ended = threading.Event()
@@ -116,9 +116,8 @@ class Server:
         self.state = CoordinatorState(
             layout,
             workers,
-            servers=servers if isinstance(servers, int) else 0,
-            hosted=self._hosted_by_workers,
-            needs_all=plan.waits or self._hosted_by_workers,
+            placement=placement,
+            needs_all=placement.needs_all_workers(plan),
             anywhere=is_elementwise(plan),
             blobs={
                 "job": lambda: memoryview(job),
@@ -138,10 +137,10 @@ class Server:
             context = guarded.context
             self._service_threads += guarded.threads
             self._stack.callback(self._close_slices)
-            if self._on_driver and not self._one_port:
+            if self._placement.on_driver and not self._one_port:
                 self._serve_slices(context)
             endpoint = self._bound(context)
-            beside = self._slice_servers([endpoint])[0] if self._on_driver and self._one_port else None
+            beside = self._slice_servers([endpoint])[0] if self._one_port else None
             self._coordinator = self._stack.enter_context(
                 Coordinator(self.state, context, endpoint, beside=beside, on_failure=self._fail)
             )
@@ -184,7 +183,7 @@ class Server:
             if not last or self.state.uploader_left_out:
                 self._coordinator.collect(COLLECT_SECONDS, check, self.state.ask_one_for_parameters)
             return self.state.uploaded
-        if self._on_driver:
+        if self._placement.on_driver:
             if last:
                 self._slices[0].rule.finish(self._slices[0].parameters)
             return self._copied(self._slices[0])
@@ -199,7 +198,7 @@ class Server:
     @property
     def rule(self) -> Rule | None:
         """The rule, where parameters and rule are here; nobody else may be using it when it is asked for its state."""
-        return None if self.plan.applies_on_workers or not self._on_driver else self._slices[0].rule
+        return None if self.plan.applies_on_workers or not self._placement.on_driver else self._slices[0].rule
 
     def tell_at_start(self, facts: Mapping[str, Any]) -> None:
         """What every worker is told with START; set before the first one is ready."""
@@ -213,7 +212,7 @@ class Server:
         for each in self._slices:
             each.state.saves = SavePoints.from_json(points)
             self._tell(each, lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
-        if self._hosted_by_workers and self.plan.synchronous and self.plan.compression is None:
+        if self._placement.on_workers and self.plan.synchronous and self.plan.compression is None:
             self._share_result(sorted(expected))
         common, bells = (None if region is None else region.offer for region in (self._common, self._bells))
         self._command(lambda: self.state.start(common, bells))
@@ -230,7 +229,7 @@ class Server:
 
     def save_slices(self) -> None:
         """Have the slices saved as they are, each at a moment of its own; they come as events."""
-        if not self._on_driver:
+        if not self._placement.on_driver:
             self._command(lambda: self.state.save(0))
             return
         with self._still():
@@ -244,7 +243,7 @@ class Server:
     @property
     def saves(self) -> int:
         """How many slices a whole state consists of; none where the workers have all of it."""
-        return 1 if self._on_driver else len(self.state.slices)
+        return 1 if self._placement.on_driver else len(self.state.slices)
 
     def contributed(self) -> dict[int, int]:
         """How many rows of each rank were applied, where the slices are here."""

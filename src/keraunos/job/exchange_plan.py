@@ -9,15 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from keraunos.errors import PlanError, one_of
+from keraunos.job.rule_declaration import (
+    APPLY,
+    MEETINGS,
+    NOT_SYNCHRONOUS,
+    NUMBER,
+    PULL,
+    SCALES,
+    SENDS,
+    STRETCHED,
+    RuleDeclaration,
+    is_factor,
+    is_whole,
+)
 from keraunos.job.rule_spec import RuleSpec, parse_call
 
-SENDS = ("gradients", "updates", "weights")
-MEETINGS = ("synchronous", "asynchronous", "hogwild", "bounded")
-STRETCHED = "stretched"
-SCALES = ("workers", STRETCHED, "staleness")
 COMPRESSIONS = ("bfloat16", "int8")
 
 # A round in which every worker goes all the way to where its rows pull it would overshoot with 2 and never settle.
@@ -43,9 +52,9 @@ class ExchangePlan:
             their number), `"stretched"` (so that the workers together move by more than their mean update: by its
             square-root-of-workers-fold, at most 1.5-fold), `"staleness"` (one over 1 + the contributions of others
             that were applied since the sender got its parameters), or `None` for the rule's own: `"workers"` for `add`
-            and `delayed_nesterov`, 1 for the others. On an optimizer it is the learning rate that is scaled. A mean of
-            updates may be stretched too, or be scaled by a number; with `elastic` that is done to a worker's own move
-            in a round.
+            and `delayed_nesterov`, 1 for the others that are built in. On an optimizer it is the learning rate that is
+            scaled. A mean of updates may be stretched too, or be scaled by a number; with `elastic` that is done to a
+            worker's own move in a round.
         compression: how vectors travel: `None` (as they are), `"bfloat16"` or `"int8"`.
     """
 
@@ -72,15 +81,14 @@ class ExchangePlan:
         for each, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, each.name, value)
         _check_answers(self)
-        _check_rule(self)
-        _check_scale(self)
+        self._check_rule(self.rule.declared_here)
 
     @classmethod
     def named(cls, name: str, **answers: Any) -> ExchangePlan:
         """The preset of that name, with the answers that are given in place of its own, as `refined` takes them."""
         if name not in PRESETS:
             raise PlanError(one_of("exchange", name, PRESETS))
-        return PRESETS[name].refined(**answers)
+        return cls(**PRESETS[name]._asdict()).refined(**answers)
 
     def refined(
         self,
@@ -113,7 +121,12 @@ class ExchangePlan:
     @property
     def applies_on_workers(self) -> bool:
         """Whether each worker applies what was shared with the model's own optimizer, so that they hold the state."""
-        return self.rule.name == "own"
+        return self.rule.declared.on_workers == APPLY
+
+    @property
+    def pulls_on_workers(self) -> bool:
+        """Whether each worker keeps its own weights, and the rule pulls at them there."""
+        return self.rule.declared.on_workers == PULL
 
     @property
     def waits(self) -> bool:
@@ -131,12 +144,17 @@ class ExchangePlan:
             return False
         return self.meet in {"asynchronous", "hogwild"} or (self.meet == "bounded" and bool(self.bound))
 
+    @property
+    def scaled_by(self) -> float | str | None:
+        """The plan's scale, or the rule's own; `None` for 1."""
+        return self.rule.declared.scale if self.scale is None else self.scale
+
     def factor(self, workers: int, staleness: int = 0) -> float:
         """The factor on one contribution, or on the mean of a synchronous round to which `workers` have contributed."""
-        scale = self.scale
+        scale = self.scaled_by
         alone = 1.0 if self.synchronous else 1.0 / workers
         if scale is None:
-            return alone if self.rule.name in {"add", "delayed_nesterov"} else 1.0
+            return 1.0
         if scale == STRETCHED:
             return alone * self.stretch(workers)
         if isinstance(scale, str):
@@ -145,9 +163,15 @@ class ExchangePlan:
 
     def stretch(self, workers: int) -> float:
         """How much further workers move than by their steps alone, under a plan that says so."""
-        if isinstance(self.scale, (int, float)):
-            return float(self.scale)
-        return min(math.sqrt(workers), _FURTHEST) if self.scale == STRETCHED else 1.0
+        scale = self.scaled_by
+        if isinstance(scale, (int, float)):
+            return float(scale)
+        return min(math.sqrt(workers), _FURTHEST) if scale == STRETCHED else 1.0
+
+    def check(self) -> None:
+        """Refuse a rule that does not fit the other answers; its class is imported, or it is an error."""
+        self.rule.check()
+        self._check_rule(self.rule.declared)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` reads back."""
@@ -157,6 +181,10 @@ class ExchangePlan:
     def from_json(cls, data: Mapping[str, Any]) -> ExchangePlan:
         """The plan that `to_json` described."""
         return cls(**data)
+
+    def _check_rule(self, declared: RuleDeclaration) -> None:
+        _check_fit(self, declared)
+        _check_scale(self, declared)
 
 
 def _meeting(meet: Any, bound: int | None) -> tuple[str, int | None]:
@@ -178,10 +206,10 @@ def _check_answers(plan: ExchangePlan) -> None:
     for name, known in (("send", SENDS), ("meet", MEETINGS)):
         if getattr(plan, name) not in known:
             raise PlanError(one_of(name, getattr(plan, name), known))
-    if plan.every != "epoch" and not _is_whole(plan.every, at_least=1):
+    if plan.every != "epoch" and not is_whole(plan.every, at_least=1):
         raise PlanError(f"`every` must be a whole number of steps of at least 1, or 'epoch'. Received: {plan.every!r}.")
     if plan.meet == "bounded":
-        if not _is_whole(plan.bound, at_least=0):
+        if not is_whole(plan.bound, at_least=0):
             raise PlanError(
                 "meet='bounded' must come with `bound`, a whole number of rounds of at least 0 that a worker may run "
                 f"ahead of the slowest. Received: {plan.bound!r}. Write 'bounded(4)'."
@@ -194,89 +222,72 @@ def _check_answers(plan: ExchangePlan) -> None:
         raise PlanError(one_of("compression", plan.compression, COMPRESSIONS))
 
 
-def _check_rule(plan: ExchangePlan) -> None:
+def _check_fit(plan: ExchangePlan, declared: RuleDeclaration) -> None:
     """Whether the rule can work on what is sent, as the workers meet."""
     rule, send = plan.rule, plan.send
-    if rule.home is not None:
-        return
-    need = {
-        "own": ("gradients",),
-        "mean": ("updates", "weights"),
-        "sum": ("updates",),
-        "add": ("updates",),
-        "moving_average": ("weights",),
-        "elastic": ("weights",),
-        "delayed_nesterov": ("updates",),
-    }.get(rule.name, ("gradients", "updates"))
-    if send not in need:
-        expected = " or ".join(f"send={each!r}" for each in need)
-        raise PlanError(f"The rule {str(rule)!r} needs {expected}. Received: send={send!r}. {_nearest(plan)}")
-    if rule.name in {"own", "mean", "sum"} and not plan.synchronous:
-        nearest = {
-            "own": "To apply gradients without waiting, use an optimizer on the server, such as rule='sgd'.",
-            "mean": "Without waiting there is nothing to average: use rule='add', which is scaled by 1/workers.",
-            "sum": "To add each update at once, use rule='add' with scale=1.",
-        }[rule.name]
-        raise PlanError(f"The rule {rule.name!r} needs meet='synchronous'. Received: meet={plan.meet!r}. {nearest}")
-    if rule.name in {"add", "delayed_nesterov"} and plan.synchronous:
-        nearest = "'mean' or 'sum'" if rule.name == "add" else "'sgd(learning_rate=0.7, momentum=0.9, nesterov=True)'"
-        raise PlanError(
-            f"The rule {rule.name!r} applies contributions one at a time and needs a `meet` other than 'synchronous'. "
-            f"Received: meet='synchronous'. Use rule={nearest}."
-        )
+    if send not in declared.takes:
+        expected = " or ".join(f"send={each!r}" for each in declared.takes)
+        nearest = declared.instead_of_sending or _NEAREST[send]
+        raise PlanError(f"The rule {str(rule)!r} needs {expected}. Received: send={send!r}. {nearest}")
+    if plan.meet not in declared.meets:
+        needs = "needs " + " or ".join(f"meet={each!r}" for each in declared.meets)
+        if declared.meets == NOT_SYNCHRONOUS:
+            needs = "applies contributions one at a time and needs a `meet` other than 'synchronous'"
+        message = f"The rule {rule.name!r} {needs}. Received: meet={plan.meet!r}. {declared.instead_of_meeting}"
+        raise PlanError(message.rstrip())
 
 
-def _nearest(plan: ExchangePlan) -> str:
-    if plan.rule.name == "own":
-        return "For the model's own optimizer to take whole steps between exchanges, use rule='mean'."
-    if plan.send == "gradients":
-        return "Gradients are applied by the workers' optimizers, rule='own', or by one here, such as rule='sgd'."
-    if plan.send == "weights":
-        return "Weights are combined by rule='mean', 'moving_average(4)' or 'elastic(0.1)'."
-    return "Updates are combined by rule='mean', 'sum' or 'add', or by an optimizer such as 'sgd'."
+# What combines what is sent, where a rule does not.
+_NEAREST: Mapping[str, str] = {
+    "gradients": "Gradients are applied by the workers' optimizers, rule='own', or by one here, such as rule='sgd'.",
+    "weights": "Weights are combined by rule='mean', 'moving_average(4)' or 'elastic(0.1)'.",
+    "updates": "Updates are combined by rule='mean', 'sum' or 'add', or by an optimizer such as 'sgd'.",
+}
 
 
-def _check_scale(plan: ExchangePlan) -> None:
+def _check_scale(plan: ExchangePlan, declared: RuleDeclaration) -> None:
     scale = plan.scale
     if scale is None:
         return
-    number = isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0 < scale < float("inf")
-    if not number and scale not in SCALES:
+    if not is_factor(scale) and scale not in SCALES:
         raise PlanError(one_of("scale", scale, SCALES) + " It may also be a number above 0.")
-    scalable = (plan.send, plan.rule.name) in {("updates", "mean"), ("weights", "elastic")}
-    if plan.synchronous and (not scalable or scale in {"workers", "staleness"}):
+    if plan.synchronous and (plan.send not in declared.scales_together or scale in {"workers", "staleness"}):
         raise PlanError(
             "`scale` must be left out where workers meet synchronously: the rule sees all of a round at once. Only a "
             f"mean of updates, or elastic weights, may be scaled, by a number or {STRETCHED!r}. Received: {scale!r}."
         )
-    if plan.rule.name == "moving_average" and plan.rule.home is None:
-        raise PlanError(
-            "`scale` must be left out with the rule 'moving_average', whose `n` says how far a contribution moves the "
-            f"parameters. Received: {scale!r}."
-        )
-    if plan.rule.name == "elastic" and scale in {"workers", "staleness"}:
-        raise PlanError(
-            "`scale` must be a number above 0 or 'stretched' with the rule 'elastic', whose `alpha` says how far a "
-            f"contribution moves the parameters. Received: {scale!r}."
-        )
+    if (scale if isinstance(scale, str) else NUMBER) in declared.scales:
+        return
+    known = [repr(each) for each in SCALES if each in declared.scales]
+    admitted = " or ".join(["a number above 0"] * (NUMBER in declared.scales) + known)
+    must = f"be {admitted}" if admitted else "be left out"
+    why = f", whose `{declared.moved_by}` says how far a contribution moves the parameters" if declared.moved_by else ""
+    raise PlanError(f"`scale` must {must} with the rule {plan.rule.name!r}{why}. Received: {scale!r}.")
 
 
-def _is_whole(value: Any, *, at_least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+class Preset(NamedTuple):
+    """The answers of a plan that has a name."""
+
+    send: str
+    every: int
+    meet: str
+    rule: str
+    bound: int | None = None
+    scale: str | None = None
 
 
-# The paper's momentum of 0.9 moves the parameters by seven times the mean update in the long run, which suits training
-# that decays its rate over many thousand steps; at a constant rate it overshoots (half a point on MNIST).
-_NESTEROV = RuleSpec("sgd", {"learning_rate": 0.7, "momentum": 0.6, "nesterov": True})
-
-# The mean of n workers' updates takes them no further than one worker gets in its share of the steps, so that four come
-# up short in the epochs that are enough for one (0.6 points on MNIST). The mean has less noise, and can bear more.
-PRESETS: Mapping[str, ExchangePlan] = {
-    "allreduce": ExchangePlan("gradients", 1, "synchronous", "own"),
-    "averaging": ExchangePlan("updates", 50, "synchronous", "mean", scale=STRETCHED),
-    "downpour": ExchangePlan("updates", 5, "asynchronous", "add", scale=STRETCHED),
-    "hogwild": ExchangePlan("updates", 5, "hogwild", "add", scale=STRETCHED),
-    "bounded": ExchangePlan("updates", 5, "bounded", "add", bound=4, scale=STRETCHED),
-    "elastic": ExchangePlan("weights", 10, "asynchronous", "elastic", scale=STRETCHED),
-    "diloco": ExchangePlan("updates", 100, "synchronous", _NESTEROV),
+# "diloco": the paper's momentum of 0.9 moves the parameters by seven times the mean update in the long run, which suits
+# training that decays its rate over many thousand steps; at a constant rate it overshoots (half a point on MNIST).
+#
+# The stretched ones: the mean of n workers' updates takes them no further than one worker gets in its share of the
+# steps, so that four come up short in the epochs that are enough for one (0.6 points on MNIST). The mean has less
+# noise, and can bear more.
+PRESETS: Mapping[str, Preset] = {
+    "allreduce": Preset("gradients", 1, "synchronous", "own"),
+    "averaging": Preset("updates", 50, "synchronous", "mean", scale=STRETCHED),
+    "downpour": Preset("updates", 5, "asynchronous", "add", scale=STRETCHED),
+    "hogwild": Preset("updates", 5, "hogwild", "add", scale=STRETCHED),
+    "bounded": Preset("updates", 5, "bounded", "add", bound=4, scale=STRETCHED),
+    "elastic": Preset("weights", 10, "asynchronous", "elastic", scale=STRETCHED),
+    "diloco": Preset("updates", 100, "synchronous", "sgd(learning_rate=0.7, momentum=0.6, nesterov=True)"),
 }

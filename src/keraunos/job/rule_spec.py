@@ -1,31 +1,34 @@
 """Which rule a plan names, and with which options, as plain data. Runs on the driver and on workers.
 
 A rule is written as its name with literal arguments, `"elastic(0.1)"` or `"sgd(learning_rate=0.7, momentum=0.9)"`,
-as a Keras optimizer object, or as a `RuleSpec`. What the rules compute is in `keraunos.exchange.rules`; this module
-knows only their names, so that a plan is checked on the driver before anything is loaded.
+as a Keras optimizer object, or as a `RuleSpec`. What a rule takes and computes is in its class, which is known here by
+its home, `module:Class`, and imported when its declaration is asked for. Those of this package load no framework.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from keraunos.errors import PlanError, one_of
+from keraunos.job.rule_declaration import UNDECLARED, RuleDeclaration
 from keraunos.trust import how_to_trust, is_trusted
 
-# Built-in rules: their options, in the order in which they may be given without a name.
-BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "own": (),
-    "mean": (),
-    "sum": (),
-    "add": (),
-    "moving_average": ("n",),
-    "elastic": ("alpha",),
-    "delayed_nesterov": ("learning_rate", "momentum", "delay", "activation"),
+# Built-in rules and their homes.
+BUILT_IN: Mapping[str, str] = {
+    "own": "keraunos.exchange.rules.own:Own",
+    "mean": "keraunos.exchange.rules.mean:Mean",
+    "sum": "keraunos.exchange.rules.sum:Sum",
+    "add": "keraunos.exchange.rules.add:Add",
+    "moving_average": "keraunos.exchange.rules.moving_average:MovingAverage",
+    "elastic": "keraunos.exchange.rules.elastic:Elastic",
+    "delayed_nesterov": "keraunos.exchange.rules.delayed_nesterov:DelayedNesterov",
 }
+_OPTIMIZER = "keraunos.exchange.rules.keras_optimizer:KerasOptimizer"
 
 # Keras's optimizers by the name they go by in a plan.
 KERAS_OPTIMIZERS: Mapping[str, str] = {
@@ -80,10 +83,7 @@ class RuleSpec:
             _check_home(self.home)
         elif self.name != KERAS_OBJECT and self.name not in known_rules():
             raise PlanError(one_of("rule", self.name, known_rules()))
-        if self.name in BUILT_IN and self.home is None:
-            _check_built_in(self)
-        if self.is_optimizer:
-            _check_optimizer(self)
+        self._check_options(self.declared_here)
 
     @classmethod
     def of(cls, value: Any) -> RuleSpec:
@@ -109,7 +109,7 @@ class RuleSpec:
         if name.lower() not in known:
             raise PlanError(one_of("rule", name, known_rules()))
         name = known[name.lower()]
-        order = BUILT_IN.get(name, ("learning_rate",) if name in KERAS_OPTIMIZERS else ())
+        order = _declared_here(name, _REGISTERED.get(name)).order
         if len(positional) > len(order):
             raise PlanError(
                 f"The rule {name!r} must be given at most {len(order)} arguments without a name. Received: {text!r}."
@@ -124,6 +124,31 @@ class RuleSpec:
     def is_optimizer(self) -> bool:
         """Whether it is one of Keras's optimizers, or a serialised one."""
         return self.home is None and (self.name == KERAS_OBJECT or self.name in KERAS_OPTIMIZERS)
+
+    def imported(self) -> Any:
+        """What is at the rule's home; an error where it cannot be imported."""
+        return _imported(self.name, self.home)
+
+    @property
+    def declared(self) -> RuleDeclaration:
+        """What the rule's class says about itself; an error where it cannot be imported."""
+        return _declaration_of(self.imported())
+
+    @property
+    def declared_here(self) -> RuleDeclaration:
+        """The same, where the rule is built in or registered in this process and can be imported.
+
+        Nothing else is imported for a plan that is only read; whoever runs it asks for `declared`.
+        """
+        return _declared_here(self.name, self.home)
+
+    def check(self) -> None:
+        """Refuse options that the rule does not take; an error where it cannot be imported."""
+        self._check_options(self.declared)
+
+    def value(self, name: str, workers: int) -> Any:
+        """An option as it was given, or its default with so many workers."""
+        return self.declared.value(name, self.option(name), workers)
 
     def option(self, name: str, default: Any = None) -> Any:
         """An option of the rule (of the optimizer, where it is a serialised one)."""
@@ -153,6 +178,11 @@ class RuleSpec:
                 f"{how_to_trust(module)}."
             )
         return rule
+
+    def _check_options(self, declared: RuleDeclaration) -> None:
+        declared.check_options(self.name, self.options)
+        if declared.check is not None:
+            declared.check(self)
 
     def __str__(self) -> str:
         if self.name == KERAS_OBJECT and self.home is None:
@@ -204,45 +234,36 @@ def _check_home(home: str) -> None:
         raise PlanError(f"The home of a registered rule must be written 'module:Class'. Received: {home!r}.")
 
 
-def _check_built_in(spec: RuleSpec) -> None:
-    for name in spec.options:
-        if name not in BUILT_IN[spec.name]:
-            if not BUILT_IN[spec.name]:
-                raise PlanError(f"The rule {spec.name!r} must be given no arguments. Received: {name!r}.")
-            raise PlanError(one_of(f"{spec.name}'s argument", name, BUILT_IN[spec.name]))
-    alpha, steps, delay = (spec.option(name) for name in ("alpha", "n", "delay"))
-    if alpha is not None and not (_is_number(alpha) and 0 < alpha < 1):
-        raise PlanError(f"`alpha` of the rule 'elastic' must lie between 0 and 1, exclusive. Received: {alpha!r}.")
-    for name, value in (("n", steps), ("delay", delay)):
-        if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-            raise PlanError(
-                f"`{name}` of the rule {spec.name!r} must be a whole number of at least 1. Received: {value!r}."
-            )
-    for name, low, high in (("learning_rate", 0, None), ("momentum", 0, 1), ("activation", 0, 1)):
-        value = spec.option(name)
-        if value is not None and not (_is_number(value) and low <= value and (high is None or value <= high)):
-            span = f"of at least {low}" if high is None else f"from {low} to {high}"
-            raise PlanError(f"`{name}` of the rule {spec.name!r} must be a number {span}. Received: {value!r}.")
-
-
-# Options of a Keras optimizer that speak of what happens on a worker, and what to do instead.
-_WORKERS_OWN = {
-    "gradient_accumulation_steps": "the plan's `every` accumulates gradients: give that number there",
-    "loss_scale_factor": "gradients arrive unscaled: set the loss scale on the model's own optimizer",
-}
-
-
-def _check_optimizer(spec: RuleSpec) -> None:
-    for name, instead in _WORKERS_OWN.items():
-        value = spec.option(name)
-        if value is not None:
-            raise PlanError(f"`{name}` must not be set on a server's optimizer: {instead}. Received: {value!r}.")
-    wrapper = spec.options.get("class_name") if spec.name == KERAS_OBJECT else None
-    if wrapper in {"LossScaleOptimizer", "MultiOptimizer", "ScheduleFreeAdamW"}:
+def _imported(rule: str, home: str | None) -> Any:
+    """What is at a rule's home."""
+    where = home or BUILT_IN.get(rule, _OPTIMIZER)
+    module, _, name = where.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
         raise PlanError(
-            "A server's optimizer must be a single one that trains the weights that workers compute with. "
-            f"Received: {wrapper!r}. Give an inner optimizer, or 'adamw'."
-        )
+            f"The rule {rule!r} must be importable wherever a server runs. Expected: {where!r}. Received: {error}. "
+            "Install the package that registers it on the executors."
+        ) from error
+
+
+def _declaration_of(found: Any) -> RuleDeclaration:
+    declared = getattr(found, "declaration", UNDECLARED)
+    if not isinstance(declared, RuleDeclaration):
+        raise PlanError(f"The `declaration` of a rule must be a RuleDeclaration. Received: {declared!r}.")
+    return declared
+
+
+def _declared_here(rule: str, home: str | None) -> RuleDeclaration:
+    """What a rule says about itself, where it is built in or registered in this process and can be imported."""
+    if home is not None and _REGISTERED.get(rule) != home:
+        return UNDECLARED
+    try:
+        found = _imported(rule, home)
+    except PlanError:
+        # Said by whoever runs the plan: a process that only writes one need not have the rule.
+        return UNDECLARED
+    return _declaration_of(found)
 
 
 def _serialized(optimizer: Any) -> dict[str, Any]:
@@ -260,7 +281,3 @@ def _serialized(optimizer: Any) -> dict[str, Any]:
     if pattern is not None:
         config["exclude_from_weight_decay"] = [pattern.pattern]
     return config
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

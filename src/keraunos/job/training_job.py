@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from keraunos.backends import BACKENDS
 from keraunos.errors import ColumnError, JobError, PlanError, one_of
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import Placement, placement_of
 from keraunos.job.schedule import Schedule
 
-SERVERS = ("driver", "workers")
 GRAPH = "tensorflow_graph"
 FORMATS = ("keras", GRAPH)
 WHEN_LOST = ("stop", "continue")
@@ -78,6 +78,7 @@ class TrainingJob:
         stall_report_after: after how many seconds without progress the driver logs where every worker is.
         on_divergence: what happens when a loss, or what a worker is about to share, is not finite: `"stop"` (training
             ends with the last good parameters), `"skip"` (that round is left out) or `"ignore"` (training goes on).
+        placement: what follows from `servers`.
     """
 
     model: ModelSource
@@ -94,6 +95,7 @@ class TrainingJob:
     on_worker_lost: str = "stop"
     stall_report_after: float = 300.0
     on_divergence: str = "stop"
+    placement: Placement = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
@@ -112,7 +114,7 @@ class TrainingJob:
                 f"Column {texts[0].columns[0]!r} holds bytes, which only a TensorFlow graph takes as a label. "
                 f"Received: a model of format {self.model.format!r}. Encode the column as numbers first."
             )
-        check_servers(self.servers)
+        object.__setattr__(self, "placement", placement_of(self.servers))
         whole = isinstance(self.state_every, int) and not isinstance(self.state_every, bool) and self.state_every >= 0
         if self.state_every is not None and not whole:
             raise JobError(f"`stateEvery` must be a whole number of at least 0. Received: {self.state_every!r}.")
@@ -133,7 +135,7 @@ class TrainingJob:
     @property
     def needs_all_workers(self) -> bool:
         """Whether no worker can go on before all of them run, so that each needs a slot of its own at once."""
-        return self.exchange.waits or self.servers == "workers"
+        return self.placement.needs_all_workers(self.exchange)
 
     @property
     def keeps_optimizer(self) -> bool:
@@ -204,15 +206,6 @@ def check_attendance(seconds: Mapping[str, Any], when_lost: Any) -> None:
             raise JobError(f"`{name}` must be a number of seconds of at least {LEAST_PATIENCE:g}. Received: {value!r}.")
     if when_lost not in WHEN_LOST:
         raise JobError(one_of("onWorkerLost", when_lost, WHEN_LOST))
-
-
-def check_servers(servers: Any) -> None:
-    """Refuse what is neither a place nor a number of servers."""
-    whole = isinstance(servers, int) and not isinstance(servers, bool) and servers >= 1
-    if not whole and servers not in SERVERS:
-        raise JobError(
-            f"`servers` must be 'driver', 'workers', or a number of servers of at least 1. Received: {servers!r}."
-        )
 
 
 def checked_ports(ports: Any, name: str = "ports") -> tuple[int, int]:

@@ -37,7 +37,7 @@ def saved(
     scratch.remove_abandoned()
     if checkpoints is not None:
         yield Saving(CheckpointStore(folder_of(checkpoints.directory), checkpoints.keep), checkpoints.every)
-    elif job.servers == "driver":
+    elif job.placement.on_driver:
         yield None
     else:
         with scratch.folder("checkpoints") as folder:

@@ -107,7 +107,7 @@ class Fit:
                 job.workers,
                 home.layout,
                 home.read(),
-                servers=job.servers,
+                placement=job.placement,
                 host=host,
                 advertised=advertised,
                 ports=job.ports,
@@ -156,7 +156,7 @@ class Fit:
 
     def await_servers(self, workers: Workers) -> None:
         """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
-        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        servers = self._job.placement.server_tasks
         deadline = time.monotonic() + JOIN_SECONDS
         heard: list[Event] = []
         while sum(event.kind is Kind.HELLO for event in heard) < servers:

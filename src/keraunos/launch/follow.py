@@ -19,10 +19,11 @@ from keraunos.batch import BatchSpec
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError, WorkerError
 from keraunos.exchange.client import StateLost
-from keraunos.exchange.coordination import FIRST_SERVER, Event
+from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
+from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch import readiness
@@ -210,7 +211,7 @@ class Follower:
         """Wait until all workers are ready where the plan needs them at once, or else the first; and the servers."""
         deadline = self._clock() + JOIN_SECONDS
         wanted = self._job.workers if self._job.needs_all_workers else 1
-        servers = self._job.servers if isinstance(self._job.servers, int) else 0
+        servers = self._job.placement.server_tasks
         while (
             len(self._ready.keys() | self._left) < wanted
             or (not self._ready and len(self._left) < self._job.workers)
@@ -276,7 +277,7 @@ class Follower:
         if self._server.events.empty():
             # What ended a thread is an event, with its cause.
             self._server.check()
-        hosts = self._servers | (set(self._joined) if self._job.servers == "workers" else set())
+        hosts = {rank for rank in self._servers | self._joined.keys() if self._job.placement.holds_part(rank)}
         for rank in hosts:
             # Its word that it is back may lie behind what is waited for now, which only the lost one had.
             if self._server.incarnation(rank) > self._incarnations[rank]:
@@ -341,7 +342,7 @@ class Follower:
     def _on_return(self, rank: int) -> None:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
         where = self._joined.get(rank, "a host")
-        if self._job.servers == "workers" or rank >= FIRST_SERVER:
+        if self._job.placement.holds_part(rank):
             hosts = rank >= FIRST_SERVER
             who = f"Server {rank - FIRST_SERVER}" if hosts else f"Worker {rank} on {where}"
             raise PartLost(

@@ -28,7 +28,7 @@ def fit(
     threads: int = 1,
 ) -> TrainingResult:
     """Train on all of `rows`, an Arrow table with the job's columns, and give the result."""
-    if job.workers != 1 or isinstance(job.servers, int):
+    if job.workers != 1 or job.placement.server_tasks:
         raise JobError(
             "A job within one process must have one worker, and no servers of their own. Received: "
             f"workers={job.workers!r}, servers={job.servers!r}."

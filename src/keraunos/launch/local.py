@@ -104,8 +104,7 @@ class WorkerProcesses:
 
     def __enter__(self) -> Self:
         self._folder = self._stack.enter_context(scratch.folder("workers"))
-        servers = self._job.servers if isinstance(self._job.servers, int) else 0
-        for member in range(self._job.workers + servers):
+        for member in range(self._job.placement.tasks(self._job.workers)):
             self._logs[member] = self._stack.enter_context(tempfile.TemporaryFile(prefix="keraunos-"))
             self._start(member)
         return self

@@ -127,8 +127,7 @@ def check_partitions(partitions: int, job: TrainingJob) -> None:
 
 def needed_slots(job: TrainingJob) -> int:
     """How many tasks of a job must run at once for it to go on at all."""
-    servers = job.servers if isinstance(job.servers, int) else 0
-    return servers + (job.workers if job.needs_all_workers else 1)
+    return job.placement.needed_slots(job.exchange, job.workers)
 
 
 def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int:
@@ -169,18 +168,17 @@ def _driver_place(context: Any) -> str:
 
 
 def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
-    servers = job.servers if isinstance(job.servers, int) else 0
     needed = needed_slots(job)
     if needed <= slots:
         return
     if _may_grow(context):
         _check_growth(context, needed)
         return
-    if servers:
+    if job.placement.server_tasks:
         raise ClusterError(
-            f"servers={servers} and numWorkers={job.workers} need {needed} task slots at once, and Spark has {slots}. "
-            f"Servers are tasks of their own. Lower either, give Spark more cores (now {context.master}), or let the "
-            "parameters live elsewhere with servers='driver' or servers='workers'."
+            f"servers={job.servers} and numWorkers={job.workers} need {needed} task slots at once, and Spark has "
+            f"{slots}. Servers are tasks of their own. Lower either, give Spark more cores (now {context.master}), or "
+            "let the parameters live elsewhere with servers='driver' or servers='workers'."
         )
     why = (
         "a synchronous plan" if job.exchange.synchronous else f"meet={job.exchange.meet!r} with servers={job.servers!r}"

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from keraunos.errors import WorkerError
-from keraunos.exchange.coordination import FIRST_SERVER, Event
+from keraunos.exchange.coordination import Event
 from keraunos.exchange.pulse import Tally
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
+from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attendance import Attendance, Change, Turn
 from keraunos.launch.part_lost import PartLost
@@ -111,7 +112,7 @@ class RollCall:
         )  # fmt: skip
 
     def _lose(self, change: Change, *, others: bool, abandon: Callable[[int], None]) -> None:
-        rank, hosts = change.rank, change.rank >= FIRST_SERVER or self._job.servers == "workers"
+        rank, hosts = change.rank, self._job.placement.holds_part(change.rank)
         if hosts:
             raise PartLost(f"{self._name(rank)} is lost: {self._why(change, hosts=hosts, others=others)}")
         if self._job.on_worker_lost == "stop" or not others:

@@ -108,8 +108,7 @@ def fit(
                     return opened.finish()
                 return _launched(job, rows, opened, context, cluster, custom_objects)
 
-        servers = job.servers if isinstance(job.servers, int) else 0
-        with ledger_of(context).hold(min(job.workers + servers, cluster.slots), cluster.slots):
+        with ledger_of(context).hold(min(job.placement.tasks(job.workers), cluster.slots), cluster.slots):
             return until_whole(attempt, saving)
 
 
@@ -122,7 +121,7 @@ def _launched(
     custom_objects: Mapping[str, Any] | None,
 ) -> TrainingResult:
     """Start the tasks and follow them to the end."""
-    servers = job.servers if isinstance(job.servers, int) else 0
+    servers = job.placement.server_tasks
     place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
     payload = Payload(place, tuple(job.columns.names), custom_objects)
     with ExitStack() as stack:
@@ -130,7 +129,7 @@ def _launched(
             # Made in here: Spark notes the workers' environment when a function is wrapped.
             slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
             train = _training(rows, opened.connection, payload, stack)
-        jobs = stack.enter_context(SparkJobs(context, job.workers, servers))
+        jobs = stack.enter_context(SparkJobs(context, job.placement.tasks(job.workers)))
         if slices is not None:
             # Their slots first: workers that took them all would wait for servers that cannot start.
             jobs.run(slices.count)
@@ -251,9 +250,9 @@ def translated(error: BaseException, tasks: Tasks = _NO_TASKS) -> BaseException:
 class SparkJobs:
     """The Spark jobs of one fit, each in its own thread, under one tag; leaving the context ends them."""
 
-    def __init__(self, context: SparkContext, workers: int, servers: int = 0) -> None:
+    def __init__(self, context: SparkContext, tasks: int) -> None:
         self._context = context
-        self._tasks = workers + servers
+        self._tasks = tasks
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []

@@ -140,10 +140,10 @@ def _check_averages(job: TrainingJob, model: Any) -> None:
     plan = job.exchange
     if not keeps_averages(model):
         return
-    if plan.rule.name == "elastic":
+    if plan.pulls_on_workers:
         raise ModelError(
-            "The model's optimizer averages its weights (`use_ema=True`), but under `elastic` the result is the "
-            "center, which is no worker's weights. Compile the model without `use_ema`, or use another exchange."
+            f"The model's optimizer averages its weights (`use_ema=True`), but under `{plan.rule.name}` the result is "
+            "the center, which is no worker's weights. Compile the model without `use_ema`, or use another exchange."
         )
     if not job.keeps_optimizer:
         raise ModelError(

@@ -79,7 +79,7 @@ def rule_memory(params: TrainingParams, job: TrainingJob) -> RuleMemory | None:
     plan, value = job.exchange, params.getInitialModel()
     if plan.applies_on_workers:
         return None
-    on_driver = job.servers == "driver"
+    on_driver = job.placement.on_driver
     state = None if value is None or str(value).endswith(".keras") else _rule_of(params, value)
     goes_on = on_driver and state is not None and state.rule == plan.rule
     if value is not None and plan.rule.is_optimizer and not goes_on:

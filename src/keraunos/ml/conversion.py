@@ -19,9 +19,10 @@ from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
 from keraunos.job.columns import Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
 from keraunos.job.pixels import Pixels
+from keraunos.job.placement import placement_of
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.saving import SaveEvery
-from keraunos.job.training_job import check_servers, checked_ports
+from keraunos.job.training_job import checked_ports
 from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusted_names
 
@@ -259,7 +260,7 @@ def compression(value: Any) -> str:
 def servers(value: Any) -> str | int:
     """A place, or a number of servers."""
     given: str | int = int(value) if isinstance(value, np.integer) else value
-    check_servers(given)
+    placement_of(given)
     return given
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from pyspark.sql.types import BooleanType, NumericType
 
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError
-from keraunos.exchange.rules.registry import rule_class
+from keraunos.exchange.rules.registry import checked_class
 from keraunos.job.columns import Columns, ColumnsArgument, Slot
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import placement_of
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob, check_compression
 from keraunos.learners.framework_imports import import_keras
@@ -125,7 +126,7 @@ def _job(params: TrainingParams, slots: int, **made: Any) -> TrainingJob:
     """The job of what was made and of what the Params say besides; `slots` is how many tasks can run at once."""
     return TrainingJob(
         schedule=_schedule(params),
-        workers=params.getNumWorkers() or _beside_servers(slots, params.getServers()),
+        workers=params.getNumWorkers() or placement_of(params.getServers()).workers_in(slots),
         memory_budget=params.getMemoryBudget(),
         servers=params.getServers(),
         ports=params.getServerPorts(),
@@ -159,7 +160,7 @@ def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
 
         optimizer_of(plan.rule)
     else:
-        rule_class(plan.rule)
+        checked_class(plan)
     if plan.send != "gradients" or plan.applies_on_workers:
         return
     import keras
@@ -178,10 +179,6 @@ def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
             f"`callbacks` must not set the learning rate where {why}. Received: {names!r}. Give the rule a schedule as "
             "its learning_rate, as in rule=keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 1000))."
         )
-
-
-def _beside_servers(slots: int, servers: str | int) -> int:
-    return max(1, slots - servers) if isinstance(servers, int) else slots
 
 
 def _trainable(params: TrainingParams) -> Any:

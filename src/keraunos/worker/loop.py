@@ -165,7 +165,7 @@ def _train(
         "digest": shard.digest,
         "parts": parts,
     }
-    with SliceHost(client, job.exchange, job.workers, job.ports) if job.servers == "workers" else nullcontext() as host:
+    with SliceHost(client, job.exchange, job.workers, job.ports) if job.placement.on_workers else nullcontext() as host:
         start = client.ready(facts if host is None else {**facts, "slice": host.connection})
         hosted = None if host is None else _host(job, client, host, start, learner)
         bells = None if host is None else host.bells(start)

@@ -7,13 +7,12 @@ continues with its next round while its contribution travels, and takes the resu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from keraunos.batch import Batch
-from keraunos.exchange.rules.elastic import alpha_of, pull
-from keraunos.exchange.rules.registry import needs_norm
+from keraunos.exchange.rules.registry import needs_norm, puller
 from keraunos.exchange.slices import Slices
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.learner import Contribution, Learner
@@ -31,8 +30,8 @@ def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch
         )
     if plan.send == "updates":
         return UpdateRounds(plan, learner, slices, watch)
-    if plan.rule.name == "elastic":
-        return ElasticRounds(plan, learner, slices, watch, alpha_of(plan, workers), plan.stretch(workers))
+    if plan.pulls_on_workers:
+        return ElasticRounds(plan, learner, slices, watch, puller(plan, workers), plan.stretch(workers))
     return WeightRounds(plan, learner, slices, watch)
 
 
@@ -260,10 +259,16 @@ class ElasticRounds(WeightRounds):
     """The worker keeps its own weights: its steps move them, stretched where the plan says so, and the center pulls."""
 
     def __init__(
-        self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch, alpha: float, stretch: float
+        self,
+        plan: ExchangePlan,
+        learner: Learner,
+        slices: Slices,
+        watch: Watch,
+        pull: Callable[[Vector, Vector], None],
+        stretch: float,
     ) -> None:
         super().__init__(plan, learner, slices, watch)
-        self._alpha = alpha
+        self._pull = pull
         self._stretch = stretch
         self._base: Vector = learner.read()
         self._center: Vector = self._base.copy()
@@ -291,7 +296,7 @@ class ElasticRounds(WeightRounds):
     def _continue_from(self, result: Vector, rows: int) -> None:
         self._center = result
         if rows:
-            pull(self._weights, result, self._alpha)
+            self._pull(self._weights, result)
             np.copyto(self._base, self._weights)
         self._learner.write(self._base)
 

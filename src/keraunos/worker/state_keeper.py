@@ -49,7 +49,7 @@ class StateKeeper:
         self._may_leave_always = job.state_every is None and _has_long_rounds(job.exchange)
         self.others_have_it = job.exchange.applies_on_workers
         self._leaves_state = not self.others_have_it or alone
-        self._own_weights = self.others_have_it or job.exchange.rule.name == "elastic"
+        self._own_weights = self.others_have_it or job.exchange.pulls_on_workers
         self._asked: tuple[int, int] | None = None
         self._settled = False
         client.on(Kind.SNAPSHOT, self._remember)
@@ -124,5 +124,5 @@ class StateKeeper:
 
 def _has_long_rounds(plan: ExchangePlan) -> bool:
     """Whether workers take some steps by themselves and then wait for each other."""
-    alone = plan.synchronous and plan.send != "gradients" and plan.rule.name != "elastic"
+    alone = plan.synchronous and plan.send != "gradients" and not plan.pulls_on_workers
     return alone and (plan.every == "epoch" or int(plan.every) >= _LONG)

@@ -16,7 +16,8 @@ from keraunos.compat.elephas.enums.frequency import Frequency
 from keraunos.compat.elephas.enums.modes import Mode
 from keraunos.compat.elephas.optimizers import rule_of
 from keraunos.errors import JobError, one_of
-from keraunos.job.exchange_plan import STRETCHED, ExchangePlan
+from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import STRETCHED
 from keraunos.job.schedule import Schedule
 
 logger = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration, RuleOption
 from keraunos.job.rule_spec import RuleSpec, register_rule
 from keraunos.parameters import Vector
 
@@ -62,9 +63,11 @@ def plan_with(combiner: Any, sync_interval: int, *, begun: bool = False) -> Iter
 class UpdateMean(Rule):
     """The first contribution takes the parameters' place; each later one moves them half of the way to it."""
 
+    declaration = RuleDeclaration(takes=("weights",), options=(RuleOption("version", 0),))
+
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
-        self._version = int(plan.rule.option("version", 0))
+        self._version = int(self.option("version"))
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
@@ -95,11 +98,12 @@ class Combining(Rule):
     writes it, such as `Variable:0`.
     """
 
+    declaration = RuleDeclaration(takes=("weights",), options=(RuleOption("key"),))
     elementwise = False
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
-        key = plan.rule.option("key")
+        key = self.option("key")
         if key not in _lent:
             raise PlanError(
                 f"The rule {COMBINER!r} must run in the process whose combiner it calls. Received: a combiner that is "

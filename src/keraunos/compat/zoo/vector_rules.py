@@ -19,6 +19,7 @@ from keraunos.exchange.rules.registry import rule_class
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.parameters import Layout, Vector
 
@@ -26,15 +27,16 @@ from keraunos.parameters import Layout, Vector
 class VectorRule(BigDLRule):
     """A method that steps with the slice's whole gradient; one thread at a time, so not under `hogwild`."""
 
+    declaration = RuleDeclaration(
+        takes=("gradients", "updates"),
+        meets=("synchronous", "asynchronous", "bounded"),
+        other_options=True,
+        instead_of_meeting="It must see gradients one at a time.",
+    )
     elementwise = False
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
-        if plan.meet == "hogwild":
-            raise PlanError(
-                f"The rule {plan.rule.name!r} must see gradients one at a time. Received: meet='hogwild'. Use "
-                "meet='synchronous' or 'asynchronous'."
-            )
         self._gradient: Vector = np.zeros(part.trainable_size, part.layout.dtype)
 
     @abstractmethod
@@ -160,6 +162,8 @@ class LBFGS(VectorRule):
 
 class ByPrefix(Rule):
     """Each variable by the method of the longest beginning of its name that is given; clipping is common to all."""
+
+    declaration = RuleDeclaration(takes=("gradients", "updates"), other_options=True)
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)

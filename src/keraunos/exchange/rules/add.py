@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
-from keraunos.job.exchange_plan import STRETCHED
+from keraunos.job.rule_declaration import NOT_SYNCHRONOUS, STRETCHED, RuleDeclaration
 from keraunos.parameters import Vector
 
 
@@ -17,11 +17,18 @@ class Add(Rule):
     meet in a block, one of their moves may be lost there.
     """
 
+    declaration = RuleDeclaration(
+        takes=("updates",),
+        meets=NOT_SYNCHRONOUS,
+        scale="workers",
+        instead_of_meeting="Use rule='mean' or 'sum'.",
+    )
+
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
     ) -> None:
         """Subtract the scaled updates from `parameters`."""
-        trainable = self.part.trainable_size if self.plan.scale == STRETCHED else parameters.size
+        trainable = self.part.trainable_size if self.plan.scaled_by == STRETCHED else parameters.size
         for each in sent:
             factor = self.plan.factor(self.workers, each.staleness)
             sums.subtract_mean([each.values[:trainable]], [each], parameters[:trainable], factor)

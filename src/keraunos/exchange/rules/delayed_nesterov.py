@@ -18,6 +18,7 @@ from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import NOT_SYNCHRONOUS, RuleDeclaration, RuleOption
 from keraunos.parameters import Vector
 
 
@@ -29,13 +30,25 @@ class DelayedNesterov(Rule):
     by default: no momentum in between. Float state moves by u alone.
     """
 
+    declaration = RuleDeclaration(
+        takes=("updates",),
+        meets=NOT_SYNCHRONOUS,
+        options=(
+            RuleOption.number("learning_rate", 0.7, at_least=0),
+            RuleOption.number("momentum", 0.9, at_least=0, at_most=1),
+            RuleOption.whole_number("delay", lambda workers: workers, at_least=1),
+            RuleOption.number("activation", 0.0, at_least=0, at_most=1),
+        ),
+        scale="workers",
+        instead_of_meeting="Use rule='sgd(learning_rate=0.7, momentum=0.9, nesterov=True)'.",
+    )
+
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
-        option = plan.rule.option
-        self._rate = float(option("learning_rate", 0.7))
-        self._beta = float(option("momentum", 0.9))
-        self._delay = int(option("delay", workers))
-        self._activation = float(option("activation", 0.0))
+        self._rate = float(self.option("learning_rate"))
+        self._beta = float(self.option("momentum"))
+        self._delay = int(self.option("delay"))
+        self._activation = float(self.option("activation"))
         self._momentum: Vector = np.zeros(part.trainable_size, part.layout.dtype)
         self._gathered: Vector = np.zeros(part.trainable_size, part.layout.dtype)
         self._count = 0

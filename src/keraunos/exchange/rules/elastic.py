@@ -7,7 +7,8 @@ alpha (c - w), with `pull`. Neither takes the other's place, so that workers exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import NUMBER, PULL, STRETCHED, RuleDeclaration, RuleOption
 from keraunos.parameters import Vector
 
 # With alpha = 0.9 / workers the workers together pull the center as the paper's experiments do.
@@ -23,7 +25,7 @@ _ALL_WORKERS_PULL = 0.9
 
 def alpha_of(plan: ExchangePlan, workers: int) -> float:
     """How far a worker and the center move towards each other in a round."""
-    return float(plan.rule.option("alpha", _ALL_WORKERS_PULL / workers))
+    return float(plan.rule.value("alpha", workers))
 
 
 def pull(weights: Vector, center: Vector, alpha: float) -> None:
@@ -34,11 +36,24 @@ def pull(weights: Vector, center: Vector, alpha: float) -> None:
 class Elastic(Rule):
     """The center moves by alpha times the sum of (w - center) over the senders; they get the center before the move."""
 
+    declaration = RuleDeclaration(
+        takes=("weights",),
+        options=(RuleOption.between("alpha", lambda workers: _ALL_WORKERS_PULL / workers, low=0, high=1),),
+        scales=(NUMBER, STRETCHED),
+        scales_together=("weights",),
+        moved_by="alpha",
+        on_workers=PULL,
+    )
     gives_parameters = False
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
         self._alpha = alpha_of(plan, workers)
+
+    @classmethod
+    def puller(cls, plan: ExchangePlan, workers: int) -> Callable[[Vector, Vector], None]:
+        """Move a worker's weights towards the center that it got."""
+        return partial(pull, alpha=alpha_of(plan, workers))
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None

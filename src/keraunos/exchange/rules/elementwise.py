@@ -19,6 +19,7 @@ from keraunos.exchange.rules.optimizer import Optimizer
 from keraunos.exchange.rules.rule import Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration
 from keraunos.parameters import Vector
 
 # A block of parameters, its gradient, slots and scratch together stay in a core's own cache.
@@ -43,6 +44,7 @@ class Block:
 class ElementwiseOptimizer(Optimizer):
     """An optimizer that says how a block moves; each thread has scratch blocks of its own."""
 
+    declaration = RuleDeclaration(takes=("gradients", "updates"), other_options=True)
     scratch_blocks: int = 1
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:

@@ -12,15 +12,38 @@ from typing import Any
 
 import numpy.typing as npt
 
+from keraunos.errors import PlanError
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration, RuleOption
 from keraunos.job.rule_spec import KERAS_OBJECT, RuleSpec
 from keraunos.parameters import Vector, aligned_empty
 
 # Those of Keras that treat every element alone; any other sees whole variables.
 _ELEMENTWISE = {"adadelta", "adagrad", "adam", "adamax", "adamw", "ftrl", "lion", "nadam", "rmsprop", "sgd"}
+
+
+# Options of a Keras optimizer that speak of what happens on a worker, and what to do instead.
+_WORKERS_OWN = {
+    "gradient_accumulation_steps": "the plan's `every` accumulates gradients: give that number there",
+    "loss_scale_factor": "gradients arrive unscaled: set the loss scale on the model's own optimizer",
+}
+
+
+def check_options(spec: RuleSpec) -> None:
+    """Refuse what makes no sense on a server; Keras itself checks the other options when the optimizer is made."""
+    for name, instead in _WORKERS_OWN.items():
+        value = spec.option(name)
+        if value is not None:
+            raise PlanError(f"`{name}` must not be set on a server's optimizer: {instead}. Received: {value!r}.")
+    wrapper = spec.options.get("class_name") if spec.name == KERAS_OBJECT else None
+    if wrapper in {"LossScaleOptimizer", "MultiOptimizer", "ScheduleFreeAdamW"}:
+        raise PlanError(
+            "A server's optimizer must be a single one that trains the weights that workers compute with. "
+            f"Received: {wrapper!r}. Give an inner optimizer, or 'adamw'."
+        )
 
 
 class KerasOptimizer(Rule):
@@ -31,6 +54,13 @@ class KerasOptimizer(Rule):
 
     Float state moves without the optimizer, as `sums.move_state` says.
     """
+
+    declaration = RuleDeclaration(
+        takes=("gradients", "updates"),
+        options=(RuleOption("learning_rate"),),
+        other_options=True,
+        check=check_options,
+    )
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)

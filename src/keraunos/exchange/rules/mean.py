@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.job.rule_declaration import RuleDeclaration
 from keraunos.parameters import Vector
 
 
@@ -14,6 +15,13 @@ class Mean(Rule):
 
     Each worker counts by its rows. Float state is never moved further than the mean: it is a mean itself.
     """
+
+    declaration = RuleDeclaration(
+        takes=("updates", "weights"),
+        meets=("synchronous",),
+        scales_together=("updates",),
+        instead_of_meeting="Without waiting there is nothing to average: use rule='add', which is scaled by 1/workers.",
+    )
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.job.rule_declaration import APPLY, RuleDeclaration
 from keraunos.parameters import Vector
 
 
 class Own(Rule):
     """Workers get the gradient of the global batch and the mean of the float state, and apply them themselves."""
 
+    declaration = RuleDeclaration(
+        takes=("gradients",),
+        meets=("synchronous",),
+        on_workers=APPLY,
+        instead_of_sending="For the model's own optimizer to take whole steps between exchanges, use rule='mean'.",
+        instead_of_meeting="To apply gradients without waiting, use an optimizer on the server, such as rule='sgd'.",
+    )
     gives_parameters = False
 
     def apply(

@@ -10,15 +10,16 @@ Threads: a rule belongs to the thread that serves its slice, except under `hogwi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import UNDECLARED, RuleDeclaration
 from keraunos.parameters import Vector
 
 
@@ -43,11 +44,13 @@ class Sent:
 class Rule(ABC):
     """One slice's way from contributions to parameters.
 
-    `elementwise` says whether a slice may end within a variable; `needs_norm` whether `apply` is to be given the
-    squared norm of what is applied over all slices; `gives_parameters` whether workers get the new parameters, and
-    otherwise `apply` fills `result` with what they get.
+    `declaration` says what the rule takes, how workers may meet with it, and its options: plans are checked by it on
+    the driver, before any work. `elementwise` says whether a slice may end within a variable; `needs_norm` whether
+    `apply` is to be given the squared norm of what is applied over all slices; `gives_parameters` whether workers get
+    the new parameters, and otherwise `apply` fills `result` with what they get.
     """
 
+    declaration: ClassVar[RuleDeclaration] = UNDECLARED
     elementwise: bool = True
     needs_norm: bool = False
     gives_parameters: bool = True
@@ -66,6 +69,15 @@ class Rule(ABC):
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:  # noqa: ARG003 - a rule may answer by its options
         """Whether `apply` is to be given the squared norm, under this plan; asked before there are slices."""
         return cls.needs_norm
+
+    @classmethod
+    def puller(cls, plan: ExchangePlan, workers: int) -> Callable[[Vector, Vector], None]:
+        """What moves a worker's own weights, in place, by a result; for rules that declare `on_workers=PULL`."""
+        raise NotImplementedError(f"{cls.__name__} says that it pulls on workers and does not say how")
+
+    def option(self, name: str) -> Any:
+        """An option as it was given, or the default that the declaration has for it."""
+        return self.plan.rule.value(name, self.workers)
 
     @abstractmethod
     def apply(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keraunos.exchange.rules import sums
 from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.job.rule_declaration import RuleDeclaration
 from keraunos.parameters import Vector
 
 
@@ -15,6 +16,12 @@ class Sum(Rule):
     Float state moves by the mean update instead: it is an average of what each worker saw, and n moves towards nearly
     the same place, added up, overshoot it.
     """
+
+    declaration = RuleDeclaration(
+        takes=("updates",),
+        meets=("synchronous",),
+        instead_of_meeting="To add each update at once, use rule='add' with scale=1.",
+    )
 
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None

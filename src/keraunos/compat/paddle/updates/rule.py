@@ -27,9 +27,12 @@ from keraunos.exchange.rules.elementwise import BLOCK
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import RuleDeclaration, RuleOption
 from keraunos.parameters import Vector
 
 logger = logging.getLogger(__name__)
+
+_OPTIONS = (RuleOption("settings"), RuleOption("samples_per_pass"))
 
 GRADIENTS = f"{__name__}:Gradients"
 CHANGES = f"{__name__}:Changes"
@@ -129,6 +132,8 @@ class PaddleRule(Rule):
 class Gradients(PaddleRule):
     """One update for the sum of a round's gradients, or for each gradient as it comes, by the learning method."""
 
+    declaration = RuleDeclaration(takes=("gradients",), options=(*_OPTIONS, RuleOption("parameters")))
+
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
         self._runs = _runs(plan.rule.options["parameters"], part)
@@ -174,6 +179,8 @@ class Gradients(PaddleRule):
 
 class Changes(PaddleRule):
     """`w += delta_add_rate / trainers` times what each trainer changed, however many rows it did that with."""
+
+    declaration = RuleDeclaration(takes=("updates",), options=_OPTIONS)
 
     def move(self, sent: Sequence[Sent], trained: Vector) -> None:
         """Add the scaled changes in the order of the ranks."""
