@@ -1,5 +1,7 @@
 """`zoo.pipeline.nnframes`, and images through nets: in a process whose Keras runs on TensorFlow."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -64,7 +66,9 @@ else:
     from keraunos.compat.zoo.pipeline.nnframes.losses import loss_of
     from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import ColumnError, DataError, JobError, ModelError
+    from tests.ml.param_surface import load, surface, written
 
+    SURFACES = written(Path(__file__).with_name("param_surface.json"))
     v1 = tf.compat.v1
     RANDOM = np.random.default_rng(0)
 
@@ -102,6 +106,10 @@ else:
         made = [([2.0, 1.0], [1.0, 2.0], 1.0), ([1.0, 2.0], [2.0, 1.0], 2.0)] * (rows // 2)
         frame = spark.createDataFrame(made, "features array<double>, both array<double>, label double")
         return frame.repartition(partitions)
+
+    @pytest.mark.parametrize("kind", SURFACES)
+    def test_what_users_see_of_the_params_stays(kind):
+        assert surface(load(kind)) == SURFACES[kind]
 
     def test_transfer_learning_from_a_frozen_graph(spark, pictures, frozen, tmp_path):
         transformer = ChainedPreprocessing(
