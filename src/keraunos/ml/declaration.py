@@ -63,6 +63,10 @@ class Declaring(Params):  # type: ignore[misc]  # pyspark is used untyped
     # By Param: of those that the class declares, and of those that it inherits and has another default for.
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {}
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(**self._all_defaults())
+
     def _get(self, name: str) -> Any:
         """The value of a Param, as getters return it; `None` where it has none."""
         param = self.getParam(name)
@@ -77,6 +81,13 @@ class Declaring(Params):  # type: ignore[misc]  # pyspark is used untyped
     def _setter_argument(cls, name: str) -> str:  # noqa: ARG003 - other systems name it after the Param
         """What the argument of a Param's setter is called."""
         return "value"
+
+    @classmethod
+    def _all_defaults(cls) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            merged.update(vars(base).get("_DEFAULTS", {}))
+        return merged
 
 
 @overload

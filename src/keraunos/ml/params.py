@@ -29,10 +29,6 @@ class Settings(Declaring):
         super().__init_subclass__(**kwargs)
         cls.__signature__ = cls._signature()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._setDefault(**self._all_defaults())
-
     def setParams(self, **params: Any) -> Self:
         """Set any of the Params by name; `None` leaves one as it is, but for `labelCol`."""
         self._check_params(params)
@@ -60,13 +56,6 @@ class Settings(Declaring):
     @classmethod
     def _param_names(cls) -> list[str]:
         return [name for name in dir(cls) if isinstance(getattr(cls, name, None), Param)]
-
-    @classmethod
-    def _all_defaults(cls) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for base in reversed(cls.__mro__):
-            merged.update(vars(base).get("_DEFAULTS", {}))
-        return merged
 
     @classmethod
     def _signature(cls) -> inspect.Signature:

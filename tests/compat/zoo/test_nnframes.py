@@ -111,6 +111,26 @@ else:
     def test_what_users_see_of_the_params_stays(kind):
         assert surface(load(kind)) == SURFACES[kind]
 
+    def test_setters_take_what_they_took_in_analytics_zoo():
+        estimator = NNEstimator(Sequential().add(Dense(1, input_shape=(2,))), "mse")
+        assert estimator.getBatchSize() == 1
+        assert (estimator.getMaxEpoch(), estimator.getLearningRate(), estimator.isCachingSample()) == (50, 1e-3, True)
+        assert estimator.setMaxEpoch(val=3).setLearningRate(np.float32(0.5)).setLearningRateDecay("0.25") is estimator
+        assert (estimator.getMaxEpoch(), estimator.getLearningRate(), estimator.getLearningRateDecay()) == (
+            3,
+            0.5,
+            0.25,
+        )
+        assert estimator.copy({estimator.maxEpoch: 7}).getMaxEpoch() == 7
+        with pytest.raises(JobError, match="`batchSize` must be a whole number of at least 1. Received: 0"):
+            estimator.setBatchSize(0)
+        with pytest.raises(TypeError, match='param "maxEpoch". Could not convert x to int'):
+            estimator.setMaxEpoch("x")
+        with pytest.raises(TypeError, match="NoneType"):
+            estimator.setLearningRate(None)
+        model = NNClassifierModel(Sequential().add(Dense(1, input_shape=(2,))))
+        assert (model.getThreshold(), model.setThreshold(1).getThreshold()) == (0.5, 1.0)
+
     def test_transfer_learning_from_a_frozen_graph(spark, pictures, frozen, tmp_path):
         transformer = ChainedPreprocessing(
             [
