@@ -14,6 +14,7 @@ from pyspark.ml.param import Param
 from pyspark.ml.tuning import ParamGridBuilder
 
 from keraunos import KerasClassifier, KerasModel
+from keraunos.errors import KeraunosError
 from tests.ml.param_surface import accessors, load, params_of, surface, written
 
 WRITTEN = written(Path(__file__).with_name("param_surface.json"))
@@ -40,6 +41,13 @@ def test_every_param_is_one_of_spark_ml(kind):
         assert type(param) is Param
         assert param.name == name
         assert param.parent == "undefined"
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_what_a_param_does_not_take_is_refused_by_its_own_name(kind):
+    for name, param in params_of(load(kind)).items():
+        with pytest.raises((KeraunosError, TypeError), match=f"`{name}`"):
+            param.typeConverter(object())
 
 
 def test_params_setters_and_getters_are_offered_by_tab_completion():

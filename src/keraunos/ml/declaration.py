@@ -14,6 +14,7 @@ from __future__ import annotations
 import textwrap
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar, overload
 
 from pyspark.ml.param import Param, Params
@@ -122,8 +123,8 @@ def param(
         doc: what a user reads about it.
         converter: makes of what a user sets what is kept, or raises.
         default: its value where none is set.
-        empty: what the getter reads where there is no value.
-        read: makes of what is kept what the getter returns: a copy, where it could be changed.
+        empty: what the getter returns, or hands to `read`, where there is no value.
+        read: makes of what is kept what the getter returns, such as a copy of a list.
     """
     told = _Declared(doc, converter, default, empty, read)
     return _Placeholder(told, _param), _Placeholder(told, _getter), _Placeholder(told, _setter)
@@ -155,23 +156,16 @@ def bare_param(doc: str, converter: Converter[Any, Any], *, default: Any = _MISS
     return _Placeholder(_Declared(doc, converter, default), _param)
 
 
+@dataclass
 class _Declared:
     """What is said of a Param; its name is known as soon as there is a class that has it."""
 
-    def __init__(
-        self,
-        doc: str,
-        converter: Converter[Any, Any],
-        default: Any,
-        empty: Any = None,
-        read: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.doc = doc
-        self.converter = converter
-        self.default = default
-        self.empty = empty
-        self.read = read
-        self.name = ""
+    doc: str
+    converter: Converter[Any, Any]
+    default: Any
+    empty: Any = None
+    read: Callable[[Any], Any] | None = None
+    name: str = ""
 
     @property
     def is_optional(self) -> bool:
