@@ -1,9 +1,10 @@
 """What a Param accepts, and what it makes of it. Runs on the driver.
 
 Each function here returns a spark.ml type converter: it takes what a user wrote, returns a value that shares no
-mutable container with it, and raises a `JobError` that names the Param. Values are checked when they are set, so
-that the error points at the line that set them. The answers of an exchange plan have converters without a name: the
-plan itself is asked, and names the answer in its message.
+mutable container with it, and raises a `JobError` that names the Param. Its annotations say what a user should write
+and what is kept; the Param's setter and getter have them from here. Values are checked when they are set, so that the
+error points at the line that set them. The answers of an exchange plan have converters without a name: the plan itself
+is asked, and names the answer in its message.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
-from keraunos.job.columns import Slot
+from keraunos.job.columns import ColumnsArgument, Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
 from keraunos.job.pixels import Pixels
 from keraunos.job.placement import placement_of
@@ -26,16 +27,20 @@ from keraunos.job.training_job import checked_ports
 from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusted_names
 
-Converter = Callable[[Any], Any]
+V = TypeVar("V")
+T = TypeVar("T")
+Converter = Callable[[V], T]
+Columns = ColumnsArgument
 
 BALANCED = "balanced"
+VERBOSITIES = ("auto", 0, 1, 2)
 
 
-def whole_number(name: str, at_least: int | None = None) -> Converter:
+def whole_number(name: str, at_least: int | None = None) -> Converter[int, int]:
     """A whole number, numpy's included, no smaller than `at_least`."""
 
-    def convert(value: Any) -> int:
-        is_whole = isinstance(value, numbers.Integral) or (isinstance(value, float) and value.is_integer())
+    def convert(value: int) -> int:
+        is_whole = isinstance(value, numbers.Integral) or (isinstance(value, float) and float(value).is_integer())
         if isinstance(value, bool | np.bool_) or not is_whole or (at_least is not None and value < at_least):
             bound = "" if at_least is None else f" of at least {at_least}"
             raise JobError(f"`{name}` must be a whole number{bound}. Received: {value!r}.")
@@ -44,10 +49,10 @@ def whole_number(name: str, at_least: int | None = None) -> Converter:
     return convert
 
 
-def text(name: str) -> Converter:
+def text(name: str) -> Converter[str, str | None]:
     """A text that is not empty, a path object included; `None` for none."""
 
-    def convert(value: Any) -> str | None:
+    def convert(value: str) -> str | None:
         if value is None:
             return None
         plain = os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -58,16 +63,16 @@ def text(name: str) -> Converter:
     return convert
 
 
-def save_every(value: Any) -> int | str:
+def save_every(value: int | str) -> int | str:
     """How often to save, as it was written."""
     SaveEvery.of(value)
-    return value  # type: ignore[no-any-return]  # what `SaveEvery.of` reads is a number or a text
+    return value
 
 
-def positive_number(name: str) -> Converter:
+def positive_number(name: str) -> Converter[float, float]:
     """A number above 0."""
 
-    def convert(value: Any) -> float:
+    def convert(value: float) -> float:
         if not _is_number(value) or not value > 0:
             raise JobError(f"`{name}` must be a number above 0. Received: {value!r}.")
         return float(value)
@@ -75,10 +80,10 @@ def positive_number(name: str) -> Converter:
     return convert
 
 
-def seconds(name: str, at_least: float) -> Converter:
+def seconds(name: str, at_least: float) -> Converter[float, float]:
     """A time of at least so many seconds."""
 
-    def convert(value: Any) -> float:
+    def convert(value: float) -> float:
         if not _is_number(value) or not value >= at_least:
             raise JobError(f"`{name}` must be a number of seconds of at least {at_least:g}. Received: {value!r}.")
         return float(value)
@@ -86,10 +91,10 @@ def seconds(name: str, at_least: float) -> Converter:
     return convert
 
 
-def fraction(name: str) -> Converter:
+def fraction(name: str) -> Converter[float, float]:
     """A number from 0 up to, not including, 1."""
 
-    def convert(value: Any) -> float:
+    def convert(value: float) -> float:
         if not _is_number(value) or not 0 <= value < 1:
             raise JobError(f"`{name}` must be a fraction from 0 up to, not including, 1. Received: {value!r}.")
         return float(value)
@@ -97,10 +102,10 @@ def fraction(name: str) -> Converter:
     return convert
 
 
-def boolean(name: str) -> Converter:
+def boolean(name: str) -> Converter[bool, bool]:
     """True or False."""
 
-    def convert(value: Any) -> bool:
+    def convert(value: bool) -> bool:
         if not isinstance(value, bool | np.bool_):
             raise JobError(f"`{name}` must be True or False. Received: {value!r}.")
         return bool(value)
@@ -108,24 +113,32 @@ def boolean(name: str) -> Converter:
     return convert
 
 
-def choice(name: str, known: Sequence[Any]) -> Converter:
-    """One of a few values."""
+def choice(name: str, known: Sequence[str]) -> Converter[str, str]:
+    """One of a few words."""
 
-    def convert(value: Any) -> Any:
-        for each in known:
-            if type(value) is type(each) and value == each:
-                return each
-        if all(isinstance(each, str) for each in known):
+    def convert(value: str) -> str:
+        if type(value) is not str or value not in known:
             raise JobError(one_of(name, value, known))
-        raise JobError(f"`{name}` must be one of {', '.join(map(repr, known))}. Received: {value!r}.")
+        return value
 
     return convert
 
 
-def column_name(name: str) -> Converter:
+def verbosity(name: str) -> Converter[int | str, int | str]:
+    """How much is shown."""
+
+    def convert(value: int | str) -> int | str:
+        if not any(type(value) is type(each) and value == each for each in VERBOSITIES):
+            raise JobError(f"`{name}` must be one of {', '.join(map(repr, VERBOSITIES))}. Received: {value!r}.")
+        return value
+
+    return convert
+
+
+def column_name(name: str) -> Converter[str, str]:
     """One column, or an empty string for none."""
 
-    def convert(value: Any) -> str:
+    def convert(value: str) -> str:
         if not isinstance(value, str):
             raise ColumnError(f"`{name}` must be the name of a column. Received: {value!r}.")
         return value
@@ -133,12 +146,15 @@ def column_name(name: str) -> Converter:
     return convert
 
 
-def columns(name: str, *, optional: bool = False) -> Converter:
-    """A column, a list of scalar columns, or a dict from model input or output name to either; perhaps `None`."""
+def if_named(value: str) -> str | None:
+    """The name of a column; `None` in place of an empty one."""
+    return value or None
 
-    def convert(value: Any) -> Any:
-        if optional and value is None:
-            return None
+
+def columns(name: str) -> Converter[Columns, Columns]:
+    """A column, a list of scalar columns, or a dict from model input or output name to either."""
+
+    def convert(value: Columns) -> Columns:
         Slot.all_from(value, name)
         if isinstance(value, Mapping):
             return {str(key): _one_or_list(each) for key, each in value.items()}
@@ -147,10 +163,20 @@ def columns(name: str, *, optional: bool = False) -> Converter:
     return convert
 
 
-def output_columns(name: str) -> Converter:
+def optional_columns(name: str) -> Converter[Columns | None, Columns | None]:
+    """The same, or `None`."""
+    given = columns(name)
+
+    def convert(value: Columns | None) -> Columns | None:
+        return None if value is None else given(value)
+
+    return convert
+
+
+def output_columns(name: str) -> Converter[str | Mapping[str, str], str | dict[str, str]]:
     """A column, or a dict from model output name to column."""
 
-    def convert(value: Any) -> Any:
+    def convert(value: str | Mapping[str, str]) -> str | dict[str, str]:
         if isinstance(value, str):
             return value
         if isinstance(value, Mapping) and value and all(isinstance(each, str) for each in value.values()):
@@ -162,12 +188,12 @@ def output_columns(name: str) -> Converter:
     return convert
 
 
-def pixels(value: Any) -> dict[str, Any]:
+def pixels(value: Mapping[str, Any]) -> dict[str, Any]:
     """How images become numbers: a dict of some options, all of which are kept."""
     return Pixels.of(value).to_json()
 
 
-def keras_model(name: str) -> Converter:
+def keras_model(name: str) -> Converter[Any, Any]:
     """A Keras 3 model, kept as it is."""
 
     def convert(value: Any) -> Any:
@@ -181,7 +207,7 @@ def keras_model(name: str) -> Converter:
     return convert
 
 
-def initial_model(name: str) -> Converter:
+def initial_model(name: str) -> Converter[Any, Any]:
     """A fitted model, kept as it is, or a path."""
 
     def convert(value: Any) -> Any:
@@ -199,10 +225,10 @@ def initial_model(name: str) -> Converter:
     return convert
 
 
-def exchange_plan(name: str) -> Converter:
+def exchange_plan(name: str) -> Converter[str | ExchangePlan, str | ExchangePlan]:
     """The name of a preset, or an `ExchangePlan`; JSON that a plan wrote is read back."""
 
-    def convert(value: Any) -> str | ExchangePlan:
+    def convert(value: str | ExchangePlan) -> str | ExchangePlan:
         if isinstance(value, ExchangePlan):
             return value
         if isinstance(value, Mapping):
@@ -214,11 +240,11 @@ def exchange_plan(name: str) -> Converter:
     return convert
 
 
-def round_length(name: str) -> Converter:
+def round_length(name: str) -> Converter[int | str, int | str]:
     """A number of steps, or 'epoch'."""
     steps = whole_number(name, at_least=1)
 
-    def convert(value: Any) -> int | str:
+    def convert(value: int | str) -> int | str:
         if isinstance(value, str):
             if value != "epoch":
                 raise JobError(
@@ -230,7 +256,7 @@ def round_length(name: str) -> Converter:
     return convert
 
 
-def meeting(value: Any) -> str:
+def meeting(value: str) -> str:
     """How workers meet, a bound written with it; `bounded` alone may find its bound in the plan that it refines."""
     # Any meeting goes with this plan, so that it refuses nothing else.
     ExchangePlan("gradients", 1, value, "sgd", bound=0 if value == "bounded" else None)
@@ -244,43 +270,44 @@ def rule(value: Any) -> str | RuleSpec:
     return value if isinstance(value, str) and spec.home is None else spec
 
 
-def scale(value: Any) -> float | str:
+def scale(value: float | str) -> float | str:
     """A factor on contributions, or the name of what gives it."""
     given: float | str = float(value) if _is_number(value) else value
     ExchangePlan("updates", 1, "asynchronous", "add", scale=given)
     return given
 
 
-def compression(value: Any) -> str:
+def compression(value: str) -> str:
     """How vectors travel."""
     ExchangePlan("updates", 1, "asynchronous", "add", compression=value)
     return str(value)
 
 
-def servers(value: Any) -> str | int:
+def servers(value: str | int) -> str | int:
     """A place, or a number of servers."""
     given: str | int = int(value) if isinstance(value, np.integer) else value
     placement_of(given)
     return given
 
 
-def port_range(name: str) -> Converter:
+def port_range(name: str) -> Converter[tuple[int, int], list[int]]:
     """The first and the last port; in a list, because spark.ml cannot explain a tuple."""
 
-    def convert(value: Any) -> list[int]:
+    def convert(value: tuple[int, int]) -> list[int]:
         return list(checked_ports(value, name))
 
     return convert
 
 
-def class_weights(name: str) -> Converter:
+def class_weights(name: str) -> Converter[Mapping[int, float] | str, dict[int, float] | str]:
     """A dict from class to the factor on its rows, or 'balanced'; pairs, as JSON keeps them, do as well."""
 
-    def convert(value: Any) -> dict[int, float] | str:
+    def convert(value: Mapping[int, float] | str) -> dict[int, float] | str:
         if isinstance(value, str) and value == BALANCED:
             return value
+        pairs: Any = value
         try:
-            weights = {int(label): float(weight) for label, weight in dict(value).items()}
+            weights = {int(label): float(weight) for label, weight in dict(pairs).items()}
         except (TypeError, ValueError):
             weights = {}
         if not weights or any(not weight >= 0 for weight in weights.values()):
@@ -293,10 +320,10 @@ def class_weights(name: str) -> Converter:
     return convert
 
 
-def thresholds(name: str) -> Converter:
+def thresholds(name: str) -> Converter[Sequence[float], list[float]]:
     """One number for each class, none below 0 and at most one of them 0."""
 
-    def convert(value: Any) -> list[float]:
+    def convert(value: Sequence[float]) -> list[float]:
         given = list(value) if isinstance(value, list | tuple | np.ndarray) else []
         right = bool(given) and all(_is_number(each) and each >= 0 for each in given)
         if not right or sum(each == 0 for each in given) > 1:
@@ -309,10 +336,10 @@ def thresholds(name: str) -> Converter:
     return convert
 
 
-def custom_objects(name: str) -> Converter:
+def custom_objects(name: str) -> Converter[Mapping[str, Any], dict[str, Any]]:
     """A dict from the name under which Keras saves a class or function to the class or function."""
 
-    def convert(value: Any) -> dict[str, Any]:
+    def convert(value: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not all(callable(each) for each in value.values()):
             raise JobError(
                 f"`{name}` must be a dict from name to class or function, such as {{'MyLayer': MyLayer}}. "
@@ -323,16 +350,16 @@ def custom_objects(name: str) -> Converter:
     return convert
 
 
-def trusted_modules(name: str) -> Converter:
+def trusted_modules(name: str) -> Converter[Sequence[str], list[str]]:
     """Names of modules, in a list or with commas between them."""
 
-    def convert(value: Any) -> list[str]:
+    def convert(value: Sequence[str]) -> list[str]:
         return list(trusted_names(value, name))
 
     return convert
 
 
-def data_frame(name: str) -> Converter:
+def data_frame(name: str) -> Converter[Any, Any]:
     """A DataFrame of Spark's, kept as it is."""
 
     def convert(value: Any) -> Any:
@@ -345,10 +372,10 @@ def data_frame(name: str) -> Converter:
     return convert
 
 
-def callback_list(name: str) -> Converter:
+def callback_list(name: str) -> Converter[Sequence[Any], list[Any]]:
     """A list of Keras callbacks, the objects themselves kept."""
 
-    def convert(value: Any) -> list[Any]:
+    def convert(value: Sequence[Any]) -> list[Any]:
         keras = import_keras()
 
         items = list(value) if isinstance(value, list | tuple) else [value]
@@ -375,7 +402,7 @@ def _instead_of_a_model(value: Any) -> tuple[str, str]:
     )
 
 
-def _one_or_list(value: Any) -> Any:
+def _one_or_list(value: str | Sequence[str]) -> str | list[str]:
     return value if isinstance(value, str) else list(value)
 
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
-
 from keraunos.job.training_job import DIVERGENCES
 from keraunos.ml import conversion
-from keraunos.ml.params import Settings, param
+from keraunos.ml.declaration import param
+from keraunos.ml.params import Settings
 
 
 class HasDivergence(Settings):
     """Infinite or NaN losses, gradients, updates and weights."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"onDivergence": "stop"}
-
-    onDivergence = param(
-        "onDivergence",
+    onDivergence, getOnDivergence, setOnDivergence = param(
         "What a fit does when a loss, or what a worker is about to share, is infinite or NaN: 'stop' (it ends with the "
         "last good parameters, a warning, and the reason in `history.ended`), 'skip' (that worker's round is left out "
         "and counted in `history.skipped_rows`) or 'ignore' (nothing is checked, as in plain Keras).",
         conversion.choice("onDivergence", DIVERGENCES),
+        default="stop",
     )
-
-    def getOnDivergence(self) -> str:
-        """What a fit does when numbers are not finite."""
-        return str(self._get("onDivergence"))
-
-    def setOnDivergence(self, value: str) -> Self:
-        """Set what a fit does when numbers are not finite."""
-        return self.setParams(onDivergence=value)

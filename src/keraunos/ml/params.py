@@ -1,6 +1,6 @@
 """The Params that estimators and fitted models share: columns and serving. Runs on the driver.
 
-A mixin declares one Param with the text a user reads in `explainParams()`, its getter and its setter. An optional
+A mixin declares a Param, with the text that a user reads in `explainParams()`, its getter and its setter. An optional
 Param that was not set reads as `None`.
 """
 
@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from copy import copy, deepcopy
 from typing import Any, ClassVar, Self
 
-from pyspark.ml.param import Param, Params
+from pyspark.ml.param import Param
 
 from keraunos.backends import BACKENDS
-from keraunos.job.columns import ColumnsArgument
 from keraunos.ml import conversion
+from keraunos.ml.declaration import Declaring, param
 
-Columns = ColumnsArgument
 
-
-class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
+class Settings(Declaring):
     """Keyword-only Params: what the constructor and `setParams` of every estimator and model do."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     # Params of which `None` is a value as any other.
     _TAKES_NONE: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__signature__ = cls._signature()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._setDefault(**self._all_defaults())
 
     def setParams(self, **params: Any) -> Self:
         """Set any of the Params by name; `None` leaves one as it is, but for `labelCol`."""
@@ -56,20 +50,12 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise TypeError(f"{cls.__name__} has no Param {name!r}.{hint} See explainParams().")
 
-    def _get(self, name: str) -> Any:
-        param = self.getParam(name)
-        return self.getOrDefault(param) if self.isDefined(param) else None
+    def _put(self, name: str, value: Any) -> Self:
+        return self.setParams(**{name: value})
 
     @classmethod
     def _param_names(cls) -> list[str]:
         return [name for name in dir(cls) if isinstance(getattr(cls, name, None), Param)]
-
-    @classmethod
-    def _all_defaults(cls) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for base in reversed(cls.__mro__):
-            merged.update(vars(base).get("_DEFAULTS", {}))
-        return merged
 
     @classmethod
     def _signature(cls) -> inspect.Signature:
@@ -84,257 +70,127 @@ class Settings(Params):  # type: ignore[misc]  # pyspark is used untyped
         )
 
 
-def param(name: str, doc: str, converter: conversion.Converter) -> Any:
-    """A Param as a class attribute."""
-    return Param(Params._dummy(), name, doc, typeConverter=converter)
-
-
 class HasFeaturesCol(Settings):
     """Where a model's inputs come from."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"featuresCol": "features"}
-
-    featuresCol = param(
-        "featuresCol",
+    featuresCol, getFeaturesCol, setFeaturesCol = param(
         "What the model reads: a column of numbers, arrays, vectors or images; a list of columns with one number each, "
         "which become one input; or, for a model with several inputs, a dict from input name to either.",
         conversion.columns("featuresCol"),
+        default="features",
+        read=deepcopy,
     )
-
-    def getFeaturesCol(self) -> Columns:
-        """The column, list of columns or dict that feeds the model."""
-        value: Columns = conversion.columns("featuresCol")(self._get("featuresCol"))
-        return value
-
-    def setFeaturesCol(self, value: Columns) -> Self:
-        """Set the column, list of columns or dict that feeds the model."""
-        return self.setParams(featuresCol=value)
 
 
 class HasPredictionCol(Settings):
     """Where a single prediction goes."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"predictionCol": "prediction"}
-
-    predictionCol = param(
-        "predictionCol",
+    predictionCol, getPredictionCol, setPredictionCol = param(
         "The column that `transform` adds with the prediction, a double. Empty: no such column.",
         conversion.column_name("predictionCol"),
+        default="prediction",
     )
-
-    def getPredictionCol(self) -> str:
-        """The column of the prediction."""
-        return str(self._get("predictionCol"))
-
-    def setPredictionCol(self, value: str) -> Self:
-        """Set the column of the prediction."""
-        return self.setParams(predictionCol=value)
 
 
 class HasPredictionCols(Settings):
     """Where the outputs of any model go."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"predictionCol": "prediction"}
-
-    predictionCol = param(
-        "predictionCol",
+    predictionCol, getPredictionCol, setPredictionCol = param(
         "The column that `transform` adds with the model's output, a number or an array as the model gives it. A "
         "model with several outputs fills <predictionCol>_<output name> for each, or what a dict from output name to "
         "column says; outputs that the dict leaves out are dropped.",
         conversion.output_columns("predictionCol"),
+        default="prediction",
+        read=deepcopy,
     )
-
-    def getPredictionCol(self) -> str | dict[str, str]:
-        """The column of the output, or a dict from output name to column."""
-        value: str | dict[str, str] = conversion.output_columns("predictionCol")(self._get("predictionCol"))
-        return value
-
-    def setPredictionCol(self, value: str | Mapping[str, str]) -> Self:
-        """Set the column of the output, or a dict from output name to column."""
-        return self.setParams(predictionCol=value)
 
 
 class HasProbabilityCol(Settings):
     """Where class probabilities go."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"probabilityCol": "probability"}
-
-    probabilityCol = param(
-        "probabilityCol",
+    probabilityCol, getProbabilityCol, setProbabilityCol = param(
         "The column that `transform` adds with a vector of each class's probability. Empty: no such column.",
         conversion.column_name("probabilityCol"),
+        default="probability",
     )
-
-    def getProbabilityCol(self) -> str:
-        """The column of the class probabilities."""
-        return str(self._get("probabilityCol"))
-
-    def setProbabilityCol(self, value: str) -> Self:
-        """Set the column of the class probabilities."""
-        return self.setParams(probabilityCol=value)
 
 
 class HasRawPredictionCol(Settings):
     """Where a classifier's raw scores go."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"rawPredictionCol": "rawPrediction"}
-
-    rawPredictionCol = param(
-        "rawPredictionCol",
+    rawPredictionCol, getRawPredictionCol, setRawPredictionCol = param(
         "The column that `transform` adds with a vector of each class's score: the logits of a model trained with "
         "from_logits=True, otherwise the probabilities. Spark's BinaryClassificationEvaluator reads it. Empty: no "
         "such column.",
         conversion.column_name("rawPredictionCol"),
+        default="rawPrediction",
     )
-
-    def getRawPredictionCol(self) -> str:
-        """The column of the raw scores."""
-        return str(self._get("rawPredictionCol"))
-
-    def setRawPredictionCol(self, value: str) -> Self:
-        """Set the column of the raw scores."""
-        return self.setParams(rawPredictionCol=value)
 
 
 class HasAllowNaN(Settings):
     """Whether values that are not finite are for the model to handle."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"allowNaN": False}
-
-    allowNaN = param(
-        "allowNaN",
+    allowNaN, getAllowNaN, setAllowNaN = param(
         "Whether columns may hold NaN and infinite values, for models that handle them. Otherwise they end the fit "
         "with an error, and `transform` gives rows that have one in their features a null prediction. A value that is "
         "infinite in the model's float type, as 1e300 in float32, counts as infinite.",
         conversion.boolean("allowNaN"),
+        default=False,
     )
-
-    def getAllowNaN(self) -> bool:
-        """Whether columns may hold NaN and infinite values."""
-        return bool(self._get("allowNaN"))
-
-    def setAllowNaN(self, value: bool) -> Self:
-        """Set whether columns may hold NaN and infinite values."""
-        return self.setParams(allowNaN=value)
 
 
 class HasThresholds(Settings):
     """How easily each class is predicted."""
 
-    thresholds = param(
-        "thresholds",
+    thresholds, getThresholds, setThresholds = param(
         "One number for each class, none below 0 and at most one of them 0: the class with the largest probability "
         "divided by its threshold is predicted. Not set: the class with the largest probability.",
         conversion.thresholds("thresholds"),
+        read=copy,
     )
-
-    def getThresholds(self) -> list[float] | None:
-        """The threshold of each class; `None` where there are none."""
-        value = self._get("thresholds")
-        return None if value is None else list(value)
-
-    def setThresholds(self, value: Sequence[float]) -> Self:
-        """Set the threshold of each class."""
-        return self.setParams(thresholds=value)
 
 
 class HasPadding(Settings):
     """What becomes of arrays of different lengths."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"pad": False}
-
-    pad = param(
-        "pad",
+    pad, getPad, setPad = param(
         "Whether arrays in the features that are shorter than others are filled with zeros at the end of their first "
         "dimension: up to the length that the model's Input has, to `maxLength`, or to the longest row. Embedding with "
         "mask_zero=True and Masking make the model pass over them.",
         conversion.boolean("pad"),
+        default=False,
     )
-    maxLength = param(
-        "maxLength",
+    maxLength, getMaxLength, setMaxLength = param(
         "With `pad`, the length to which longer arrays are cut at their end. Not set: they are not cut.",
         conversion.whole_number("maxLength", at_least=1),
     )
-
-    def getPad(self) -> bool:
-        """Whether shorter arrays are filled with zeros."""
-        return bool(self._get("pad"))
-
-    def setPad(self, value: bool) -> Self:
-        """Set whether shorter arrays are filled with zeros."""
-        return self.setParams(pad=value)
-
-    def getMaxLength(self) -> int | None:
-        """The length to which longer arrays are cut."""
-        value = self._get("maxLength")
-        return None if value is None else int(value)
-
-    def setMaxLength(self, value: int) -> Self:
-        """Set the length to which longer arrays are cut."""
-        return self.setParams(maxLength=value)
 
 
 class HasServing(HasFeaturesCol):
     """How a model runs wherever it runs: on which framework, with which custom code, in what portions."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inferenceBatchSize": 1024}
-
-    backend = param(
-        "backend",
+    backend, getBackend, setBackend = param(
         "The framework that runs the model: 'jax', 'tensorflow' or 'torch'. Not set: the Keras backend of the driver.",
         conversion.choice("backend", BACKENDS),
     )
-    customObjects = param(
-        "customObjects",
+    customObjects, getCustomObjects, setCustomObjects = param(
         "Custom layers, losses, metrics or functions to take for the names in the model, as a dict from name to class "
         "or function. What is not in it is imported, or, of a script or notebook, taken from the model itself.",
         conversion.custom_objects("customObjects"),
+        empty={},
+        read=copy,
     )
-    pixels = param(
-        "pixels",
+    pixels, getPixels, setPixels = param(
         "How images become numbers, as a dict of some of: 'scale', the factor on a pixel's 0 to 255 (1/255; None: as "
         "they are, in bytes); 'mean', one number a channel that is taken off before (None); 'order', of the channels "
         "('RGB', or 'BGR'); and 'layout' ('HWC', or 'CHW'). For columns of Spark's image struct.",
         conversion.pixels,
+        read=deepcopy,
     )
-    inferenceBatchSize = param(
-        "inferenceBatchSize",
+    inferenceBatchSize, getInferenceBatchSize, setInferenceBatchSize = param(
         "Rows that `transform` gives to the model at once. Not set: 1024, and 64 where it reads images. The model is "
         "compiled once for this many rows and the last rows of a partition are padded to it: choose a small number for "
         "large models and small partitions.",
         conversion.whole_number("inferenceBatchSize", at_least=1),
+        default=1024,
     )
-
-    def getBackend(self) -> str | None:
-        """The framework that runs the model; `None` stands for the driver's."""
-        value = self._get("backend")
-        return None if value is None else str(value)
-
-    def setBackend(self, value: str) -> Self:
-        """Set the framework that runs the model."""
-        return self.setParams(backend=value)
-
-    def getCustomObjects(self) -> dict[str, Any]:
-        """The custom classes and functions of the model, by name."""
-        return dict(self._get("customObjects") or {})
-
-    def setCustomObjects(self, value: Mapping[str, Any]) -> Self:
-        """Set the custom classes and functions of the model, by name."""
-        return self.setParams(customObjects=value)
-
-    def getPixels(self) -> dict[str, Any] | None:
-        """How images become numbers; `None` stands for the defaults."""
-        value = self._get("pixels")
-        return None if value is None else conversion.pixels(value)
-
-    def setPixels(self, value: Mapping[str, Any]) -> Self:
-        """Set how images become numbers."""
-        return self.setParams(pixels=value)
-
-    def getInferenceBatchSize(self) -> int:
-        """Rows that `transform` gives to the model at once."""
-        return int(self._get("inferenceBatchSize"))
-
-    def setInferenceBatchSize(self, value: int) -> Self:
-        """Set the rows that `transform` gives to the model at once."""
-        return self.setParams(inferenceBatchSize=value)

@@ -1,5 +1,7 @@
 """`zoo.pipeline.nnframes`, and images through nets: in a process whose Keras runs on TensorFlow."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -64,7 +66,9 @@ else:
     from keraunos.compat.zoo.pipeline.nnframes.losses import loss_of
     from keraunos.compat.zoo.tfpark.tfnet import TFNet
     from keraunos.errors import ColumnError, DataError, JobError, ModelError
+    from tests.ml.param_surface import load, surface, written
 
+    SURFACES = written(Path(__file__).with_name("param_surface.json"))
     v1 = tf.compat.v1
     RANDOM = np.random.default_rng(0)
 
@@ -102,6 +106,30 @@ else:
         made = [([2.0, 1.0], [1.0, 2.0], 1.0), ([1.0, 2.0], [2.0, 1.0], 2.0)] * (rows // 2)
         frame = spark.createDataFrame(made, "features array<double>, both array<double>, label double")
         return frame.repartition(partitions)
+
+    @pytest.mark.parametrize("kind", SURFACES)
+    def test_what_users_see_of_the_params_stays(kind):
+        assert surface(load(kind)) == SURFACES[kind]
+
+    def test_setters_take_what_they_took_in_analytics_zoo():
+        estimator = NNEstimator(Sequential().add(Dense(1, input_shape=(2,))), "mse")
+        assert estimator.getBatchSize() == 1
+        assert (estimator.getMaxEpoch(), estimator.getLearningRate(), estimator.isCachingSample()) == (50, 1e-3, True)
+        assert estimator.setMaxEpoch(val=3).setLearningRate(np.float32(0.5)).setLearningRateDecay("0.25") is estimator
+        assert (estimator.getMaxEpoch(), estimator.getLearningRate(), estimator.getLearningRateDecay()) == (
+            3,
+            0.5,
+            0.25,
+        )
+        assert estimator.copy({estimator.maxEpoch: 7}).getMaxEpoch() == 7
+        with pytest.raises(JobError, match="`batchSize` must be a whole number of at least 1. Received: 0"):
+            estimator.setBatchSize(0)
+        with pytest.raises(TypeError, match='param "maxEpoch". Could not convert x to int'):
+            estimator.setMaxEpoch("x")
+        with pytest.raises(TypeError, match="NoneType"):
+            estimator.setLearningRate(None)
+        model = NNClassifierModel(Sequential().add(Dense(1, input_shape=(2,))))
+        assert (model.getThreshold(), model.setThreshold(1).getThreshold()) == (0.5, 1.0)
 
     def test_transfer_learning_from_a_frozen_graph(spark, pictures, frozen, tmp_path):
         transformer = ChainedPreprocessing(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -26,10 +27,11 @@ from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.training_result import TrainingResult
 from keraunos.ml import conversion
+from keraunos.ml.declaration import param, writable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.heads import Head
 from keraunos.ml.model import FittedModel, Trained
-from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, Settings, param
+from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, Settings
 from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
 from keraunos.ml.signature import Signature
@@ -53,8 +55,8 @@ def trainer_config(value: Any) -> str:
     )
 
 
-def _names(name: str, known: tuple[str, ...] | None = None) -> conversion.Converter:
-    def convert(value: Any) -> dict[str, str]:
+def _names(name: str, known: tuple[str, ...] | None = None) -> conversion.Converter[Mapping[str, str], dict[str, str]]:
+    def convert(value: Mapping[str, str]) -> dict[str, str]:
         plain = isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
         if not plain:
             raise TypeError(f"`{name}` must be a dict from data layer to text. Received: {value!r}.")
@@ -66,7 +68,7 @@ def _names(name: str, known: tuple[str, ...] | None = None) -> conversion.Conver
     return convert
 
 
-def _path(value: Any) -> str:
+def _path(value: str) -> str:
     if isinstance(value, str) and value:
         return value
     raise TypeError(f"`initModelPath` must be the path of a folder. Received: {value!r}.")
@@ -75,34 +77,20 @@ def _path(value: Any) -> str:
 class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
     """The columns that a configuration's data layers read."""
 
-    inputCols = param(
-        "inputCols",
+    inputCols, getInputCols, setInputCols = param(
         "For configurations with more data layers than one for features and one for labels: a dict from data layer to "
         "column. A layer that it leaves out reads the column of its own name.",
         _names("inputCols"),
+        empty={},
+        read=copy,
     )
-    inputTypes = param(
-        "inputTypes",
+    inputTypes, getInputTypes, setInputTypes = param(
         "What a data layer takes, where neither the network nor its column tells: a dict from data layer to one of "
         f"{', '.join(KINDS)}.",
         _names("inputTypes", KINDS),
+        empty={},
+        read=copy,
     )
-
-    def getInputCols(self) -> dict[str, str]:
-        """The columns of data layers, by layer."""
-        return dict(self._get("inputCols") or {})
-
-    def setInputCols(self, value: Mapping[str, str]) -> Self:
-        """Set the columns of data layers, by layer."""
-        return self.setParams(inputCols=value)
-
-    def getInputTypes(self) -> dict[str, str]:
-        """What data layers take, by layer."""
-        return dict(self._get("inputTypes") or {})
-
-    def setInputTypes(self, value: Mapping[str, str]) -> Self:
-        """Set what data layers take, by layer."""
-        return self.setParams(inputTypes=value)
 
     def _given_columns(self) -> tuple[dict[str, str], str]:
         """The columns that were given by layer, and the one for a single layer of features."""
@@ -115,44 +103,34 @@ class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
 class HasTraining(Settings):
     """What Paddle's trainer was told on its command line."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        "labelCol": "label",
-        "trainerNum": 1,
-        "pServerNum": 0,
-        "numPasses": 100,
-        "seed": 1,
-        "verbose": "auto",
-    }
-
-    config = param("config", "The configuration, as parse_config gives it.", trainer_config)
-    labelCol = param(
-        "labelCol", "The column of the data layer that the cost compares with.", conversion.column_name("labelCol")
+    config, setConfig = writable_param("The configuration, as parse_config gives it.", trainer_config)
+    labelCol, getLabelCol, setLabelCol = param(
+        "The column of the data layer that the cost compares with.", conversion.column_name("labelCol"), default="label"
     )
-    trainerNum = param(
-        "trainerNum",
+    trainerNum, getTrainerNum, setTrainerNum = param(
         "How many trainers there are: tasks of the cluster, each with batches of its own.",
         conversion.whole_number("trainerNum", at_least=1),
+        default=1,
     )
-    pServerNum = param(
-        "pServerNum",
+    pServerNum, getPServerNum, setPServerNum = param(
         "How many parameter servers there are: tasks of the cluster, each with its part of the parameters. 0: the "
         "driver has them.",
         conversion.whole_number("pServerNum", at_least=0),
+        default=0,
     )
-    numPasses = param(
-        "numPasses", "How often all rows are trained on.", conversion.whole_number("numPasses", at_least=1)
+    numPasses, getNumPasses, setNumPasses = param(
+        "How often all rows are trained on.", conversion.whole_number("numPasses", at_least=1), default=100
     )
-    seed = param("seed", "What random numbers are drawn from.", conversion.whole_number("seed"))
-    initModelPath = param(
-        "initModelPath",
+    seed, getSeed, setSeed = param("What random numbers are drawn from.", conversion.whole_number("seed"), default=1)
+    initModelPath, getInitModelPath, setInitModelPath = param(
         "A folder of Paddle's parameter files to start from, on any Hadoop file system; in place of what the "
         "configuration says in init_model_path.",
         _path,
     )
-    verbose = param(
-        "verbose",
+    verbose, getVerbose, setVerbose = param(
         "Progress: 'auto', 0 for none, 1 for a bar, 2 for a line a pass.",
-        conversion.choice("verbose", ("auto", 0, 1, 2)),
+        conversion.verbosity("verbose"),
+        default="auto",
     )
 
     def getConfig(self) -> TrainerConfig:
@@ -164,71 +142,9 @@ class HasTraining(Settings):
             )
         return TrainerConfig.from_json(text)
 
-    def setConfig(self, value: Any) -> Self:
-        """Set the configuration, as parse_config gives it."""
-        return self.setParams(config=value)
-
-    def getLabelCol(self) -> str:
-        """The column of labels."""
-        return str(self._get("labelCol"))
-
-    def setLabelCol(self, value: str) -> Self:
-        """Set the column of labels."""
-        return self.setParams(labelCol=value)
-
     def setCluster(self, trainerNum: int | None = None, pServerNum: int | None = None) -> Self:
         """Set how many trainers and parameter servers run as tasks of the cluster."""
         return self.setParams(trainerNum=trainerNum, pServerNum=pServerNum)
-
-    def getTrainerNum(self) -> int:
-        """How many trainers there are."""
-        return int(self._get("trainerNum"))
-
-    def setTrainerNum(self, value: int) -> Self:
-        """Set how many trainers there are."""
-        return self.setParams(trainerNum=value)
-
-    def getPServerNum(self) -> int:
-        """How many parameter servers there are besides the driver."""
-        return int(self._get("pServerNum"))
-
-    def setPServerNum(self, value: int) -> Self:
-        """Set how many parameter servers there are besides the driver."""
-        return self.setParams(pServerNum=value)
-
-    def getNumPasses(self) -> int:
-        """How often all rows are trained on."""
-        return int(self._get("numPasses"))
-
-    def setNumPasses(self, value: int) -> Self:
-        """Set how often all rows are trained on."""
-        return self.setParams(numPasses=value)
-
-    def getSeed(self) -> int:
-        """What random numbers are drawn from."""
-        return int(self._get("seed"))
-
-    def setSeed(self, value: int) -> Self:
-        """Set what random numbers are drawn from."""
-        return self.setParams(seed=value)
-
-    def getInitModelPath(self) -> str | None:
-        """The folder of parameter files to start from."""
-        value = self._get("initModelPath")
-        return None if value is None else str(value)
-
-    def setInitModelPath(self, value: str) -> Self:
-        """Set the folder of parameter files to start from."""
-        return self.setParams(initModelPath=value)
-
-    def getVerbose(self) -> int | str:
-        """How progress is shown."""
-        value: int | str = self._get("verbose")
-        return value
-
-    def setVerbose(self, value: int | str) -> Self:
-        """Set how progress is shown."""
-        return self.setParams(verbose=value)
 
 
 class PaddleModel(FittedModel, HasPaddleColumns):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pyspark.ml.param.shared import HasInputCol, HasLabelCol, HasPredictionCol
 
 from keraunos.compat.sparkflow.optimizers import check_name, read_options
 from keraunos.errors import JobError
 from keraunos.ml import conversion
-from keraunos.ml.params import Settings, param
+from keraunos.ml.declaration import readable_param, writable_param
+from keraunos.ml.params import Settings
 
 DEFAULT_OUTPUT = "out/Sigmoid:0"
 
 
-def tensor_name(name: str) -> conversion.Converter:
+def tensor_name(name: str) -> conversion.Converter[str, str]:
     """The name of a tensor; that of an operation stands for its first output."""
 
-    def convert(value: Any) -> str:
+    def convert(value: str) -> str:
         if not isinstance(value, str) or not value:
             raise JobError(f"`{name}` must be the name of a tensor, such as 'x:0'. Received: {value!r}.")
         return value if ":" in value else f"{value}:0"
@@ -26,10 +27,10 @@ def tensor_name(name: str) -> conversion.Converter:
     return convert
 
 
-def text(name: str) -> conversion.Converter:
+def text(name: str) -> conversion.Converter[str, str]:
     """A string."""
 
-    def convert(value: Any) -> str:
+    def convert(value: str) -> str:
         if not isinstance(value, str):
             raise JobError(f"`{name}` must be a string. Received: {type(value)!r}.")
         return value
@@ -37,14 +38,14 @@ def text(name: str) -> conversion.Converter:
     return convert
 
 
-def _options(value: Any) -> str:
+def _options(value: str) -> str:
     read_options(value)
     if not isinstance(value, str):
         raise JobError(f"`optimizerOptions` must be a string of JSON. Received: {value!r}. Use json.dumps.")
     return value
 
 
-def _port(value: Any) -> int:
+def _port(value: int) -> int:
     number: int = conversion.whole_number("port", at_least=1)(value)
     if number > 65535:
         raise JobError(f"`port` must be a port from 1 to 65535. Received: {value!r}.")
@@ -54,221 +55,108 @@ def _port(value: Any) -> int:
 class HasServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
     """What the estimator and its model share: the columns, and which tensors predict."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"toKeepDropout": False, "tfDropout": None, "predictionCol": "predicted"}
-
-    inputCol = param(
-        "inputCol",
-        "The column with the features: a vector, an array, or a number.",
-        conversion.column_name("inputCol"),
+    inputCol, setInputCol = writable_param(
+        "The column with the features: a vector, an array, or a number.", conversion.column_name("inputCol")
     )
-    predictionCol = param(
-        "predictionCol",
+    predictionCol, setPredictionCol = writable_param(
         "The column that `transform` adds: a number where the output tensor has one element a row, else a vector.",
         conversion.column_name("predictionCol"),
+        default="predicted",
     )
-    tfInput = param("tfInput", "The name of the placeholder for the features.", tensor_name("tfInput"))
-    tfOutput = param("tfOutput", "The name of the tensor that predicts.", tensor_name("tfOutput"))
-    tfDropout = param(
-        "tfDropout",
+    tfInput, getTfInput = readable_param("The name of the placeholder for the features.", tensor_name("tfInput"))
+    tfOutput, getTfOutput = readable_param("The name of the tensor that predicts.", tensor_name("tfOutput"))
+    tfDropout, getTfDropout = readable_param(
         "The name of the placeholder for dropout, made with tf.placeholder_with_default: training uses its default, "
         "prediction lets nothing drop out.",
         tensor_name("tfDropout"),
+        default=None,
     )
-    toKeepDropout = param(
-        "toKeepDropout",
+    toKeepDropout, getToKeepDropout = readable_param(
         "What the dropout placeholder means: True for the fraction that is kept (predictions feed 1.0), False for the "
         "fraction that is dropped (predictions feed 0.0).",
         conversion.boolean("toKeepDropout"),
+        default=False,
     )
-
-    def setInputCol(self, value: str) -> Self:
-        """Set the column with the features."""
-        return self.setParams(inputCol=value)
-
-    def setPredictionCol(self, value: str) -> Self:
-        """Set the column that `transform` adds."""
-        return self.setParams(predictionCol=value)
-
-    def getTfInput(self) -> str | None:
-        """The name of the placeholder for the features."""
-        return self._get_text("tfInput")
-
-    def getTfOutput(self) -> str | None:
-        """The name of the tensor that predicts."""
-        return self._get_text("tfOutput")
-
-    def getTfDropout(self) -> str | None:
-        """The name of the placeholder for dropout."""
-        return self._get_text("tfDropout")
-
-    def getToKeepDropout(self) -> bool:
-        """Whether the dropout placeholder is the fraction that is kept."""
-        return bool(self._get("toKeepDropout"))
-
-    def _get_text(self, name: str) -> str | None:
-        value = self._get(name)
-        return None if value is None else str(value)
 
 
 class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
     """The Params that only the estimator has."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        "inputCol": "transformed",
-        "tensorflowGraph": "",
-        "tfInput": "x:0",
-        "tfLabel": None,
-        "tfOutput": DEFAULT_OUTPUT,
-        "tfOptimizer": "adam",
-        "tfLearningRate": 0.01,
-        "iters": 1000,
-        "partitions": 5,
-        "miniBatchSize": 128,
-        "miniStochasticIters": -1,
-        "acquireLock": False,
-        "shufflePerIter": True,
-        "verbose": 0,
-        "labelCol": None,
-        "partitionShuffles": 1,
-        "optimizerOptions": None,
-        "port": 5000,
-    }
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "transformed", "tfInput": "x:0", "tfOutput": DEFAULT_OUTPUT}
 
-    labelCol = param(
-        "labelCol",
+    labelCol, setLabelCol = writable_param(
         "The column with the labels. Not set, as tfLabel: the model learns from the features alone.",
         conversion.column_name("labelCol"),
+        default=None,
     )
-    tensorflowGraph = param(
-        "tensorflowGraph",
+    tensorflowGraph, getTensorflowGraph = readable_param(
         "The TensorFlow graph, as graph_utils.build_graph gives it: its MetaGraphDef in JSON.",
         text("tensorflowGraph"),
+        default="",
     )
-    tfLabel = param("tfLabel", "The name of the placeholder for the labels.", tensor_name("tfLabel"))
-    tfOptimizer = param(
-        "tfOptimizer",
+    tfLabel, getTfLabel = readable_param(
+        "The name of the placeholder for the labels.", tensor_name("tfLabel"), default=None
+    )
+    tfOptimizer, getTfOptimizer = readable_param(
         "The optimizer that the parameter server applies gradients with: adam, rmsprop, momentum, adadelta, adagrad, "
         "gradient_descent, adagrad_da, ftrl, proximal_adagrad or proximal_gradient_descent.",
         check_name,
+        default="adam",
     )
-    tfLearningRate = param(
-        "tfLearningRate",
+    tfLearningRate, getTfLearningRate = readable_param(
         "The optimizer's learning rate; one in optimizerOptions goes before it.",
         conversion.positive_number("tfLearningRate"),
+        default=0.01,
     )
-    iters = param(
-        "iters",
+    iters, getIters = readable_param(
         "How many times a worker goes through its rows; with miniStochasticIters, how many times it draws batches.",
         conversion.whole_number("iters", at_least=1),
+        default=1000,
     )
-    partitions = param(
-        "partitions",
+    partitions, getPartitions = readable_param(
         "The most workers, each with a partition of its own. There are never more than the DataFrame has partitions, "
         "or than Spark can run at once.",
         conversion.whole_number("partitions", at_least=1),
+        default=5,
     )
-    miniBatchSize = param(
-        "miniBatchSize",
+    miniBatchSize, getMiniBatchSize = readable_param(
         "Rows a step on each worker. Below 1: all rows of its partition.",
         conversion.whole_number("miniBatchSize"),
+        default=128,
     )
-    miniStochasticIters = param(
-        "miniStochasticIters",
+    miniStochasticIters, getMiniStochasticIters = readable_param(
         "How many batches, each drawn at random, make an iteration. Below 1: an iteration goes through every row once.",
         conversion.whole_number("miniStochasticIters"),
+        default=-1,
     )
-    acquireLock = param(
-        "acquireLock",
+    acquireLock, getAcquireLock = readable_param(
         "Whether the server applies one worker's gradients after the other's. Otherwise it applies them all at once, "
         "without locks (Hogwild).",
         conversion.boolean("acquireLock"),
+        default=False,
     )
-    shufflePerIter = param(
-        "shufflePerIter",
-        "Whether each iteration takes the rows in another order.",
-        conversion.boolean("shufflePerIter"),
+    shufflePerIter, getShufflePerIter = readable_param(
+        "Whether each iteration takes the rows in another order.", conversion.boolean("shufflePerIter"), default=True
     )
-    verbose = param(
-        "verbose",
+    verbose, getVerbose = readable_param(
         "Above 0: the driver prints each iteration's loss on each partition.",
         conversion.whole_number("verbose", at_least=0),
+        default=0,
     )
-    partitionShuffles = param(
-        "partitionShuffles",
+    partitionShuffles, getPartitionShuffles = readable_param(
         "How many times to train for `iters` iterations, with the rows dealt out anew in between.",
         conversion.whole_number("partitionShuffles", at_least=1),
+        default=1,
     )
-    optimizerOptions = param(
-        "optimizerOptions",
+    optimizerOptions, getOptimizerOptions = readable_param(
         "Options of the optimizer as JSON with TensorFlow's names; graph_utils has a helper for each optimizer.",
         _options,
+        default=None,
     )
-    port = param(
-        "port",
-        "The port that the parameter server listens on. Not set: 5000, or the next free one.",
-        _port,
+    port, getPort = readable_param(
+        "The port that the parameter server listens on. Not set: 5000, or the next free one.", _port, default=5000
     )
-
-    def setLabelCol(self, value: str) -> Self:
-        """Set the column with the labels."""
-        return self.setParams(labelCol=value)
-
-    def getTensorflowGraph(self) -> str:
-        """The TensorFlow graph in JSON."""
-        return str(self._get("tensorflowGraph"))
-
-    def getTfLabel(self) -> str | None:
-        """The name of the placeholder for the labels."""
-        return self._get_text("tfLabel")
-
-    def getTfOptimizer(self) -> str:
-        """The optimizer's name."""
-        return str(self._get("tfOptimizer"))
-
-    def getTfLearningRate(self) -> float:
-        """The optimizer's learning rate."""
-        return float(self._get("tfLearningRate"))
-
-    def getIters(self) -> int:
-        """How many times a worker goes through its rows."""
-        return int(self._get("iters"))
-
-    def getPartitions(self) -> int:
-        """The most workers."""
-        return int(self._get("partitions"))
-
-    def getMiniBatchSize(self) -> int:
-        """Rows a step on each worker."""
-        return int(self._get("miniBatchSize"))
-
-    def getMiniStochasticIters(self) -> int:
-        """How many batches are drawn in an iteration."""
-        return int(self._get("miniStochasticIters"))
-
-    def getVerbose(self) -> int:
-        """Whether each iteration's loss is printed."""
-        return int(self._get("verbose"))
-
-    def getAcquireLock(self) -> bool:
-        """Whether gradients are applied one after the other."""
-        return bool(self._get("acquireLock"))
 
     def getAqcuireLock(self) -> bool:
         """The same, as SparkFlow spells it."""
         return self.getAcquireLock()
-
-    def getShufflePerIter(self) -> bool:
-        """Whether each iteration takes the rows in another order."""
-        return bool(self._get("shufflePerIter"))
-
-    def getPartitionShuffles(self) -> int:
-        """How many times to train, with the rows dealt out anew in between."""
-        return int(self._get("partitionShuffles"))
-
-    def getOptimizerOptions(self) -> str | None:
-        """The optimizer's options in JSON."""
-        return self._get_text("optimizerOptions")
-
-    def getPort(self) -> int:
-        """The port that the parameter server listens on."""
-        return int(self._get("port"))

@@ -30,9 +30,9 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.launch import spark as launch
 from keraunos.launch.kept_rows import kept
+from keraunos.ml.declaration import readable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.inference import Serving
-from keraunos.ml.params import param
 from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
 from keraunos.ml.rendering import NumberColumn, VectorColumn
 from keraunos.ml.schema import find_slots
@@ -50,23 +50,17 @@ def build_optimizer(optimizer_name: str, learning_rate: float, optimizer_options
 class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """A graph with trained values as a spark.ml Transformer."""
 
-    _DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        "inputCol": "encoded",
-        "modelJson": None,
-        "modelWeights": None,
-        "tfInput": None,
-        "tfOutput": None,
-    }
+    _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "encoded", "tfInput": None, "tfOutput": None}
     _OUTSIDE_OF_PARAMS: ClassVar[tuple[str, ...]] = ("modelJson", "modelWeights")
 
-    modelJson = param(
-        "modelJson", "The TensorFlow graph as JSON, as graph_utils.build_graph gives it.", text("modelJson")
+    modelJson, getModelJson = readable_param(
+        "The TensorFlow graph as JSON, as graph_utils.build_graph gives it.", text("modelJson"), default=None
     )
-    modelWeights = param(
-        "modelWeights",
+    modelWeights, getModelWeights = readable_param(
         "The values of the graph's variables as JSON, in nested lists: those of the trainable ones, or of all with the "
         "trainable ones first.",
         text("modelWeights"),
+        default=None,
     )
 
     def __init__(self, **params: Any) -> None:
@@ -94,14 +88,6 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         if name in self._OUTSIDE_OF_PARAMS and self._trained is not None and not self.isSet(name):
             return self._trained.graph if name == "modelJson" else _weights_of(self._trained)
         return super().getOrDefault(param)
-
-    def getModelJson(self) -> str | None:
-        """The graph as JSON."""
-        return self._get_text("modelJson")
-
-    def getModelWeights(self) -> str | None:
-        """The values of the graph's variables as JSON."""
-        return self._get_text("modelWeights")
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
         """A copy with other Params; the trained values are shared, since they never change."""
@@ -261,7 +247,7 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
 
     def _prepared(self, dataset: Any, prepare: Any) -> tuple[Training, Any, Columns]:
         training = self._training()
-        check_supervision({"labelCol": self._get_text("labelCol"), "tfLabel": training.tf_label})
+        check_supervision({"labelCol": self._get("labelCol"), "tfLabel": training.tf_label})
         prepared = prepare(training)
         return training, prepared, self._columns(dataset, prepared.features, prepared.labels)
 

@@ -30,10 +30,10 @@ def model_config(value: Any) -> Any:
     )
 
 
-def name_of(name: str, known: Sequence[str]) -> Converter:
+def name_of(name: str, known: Sequence[str]) -> Converter[str, str]:
     """One of a few names, be it an enumeration's."""
 
-    def convert(value: Any) -> str:
+    def convert(value: str) -> str:
         if value not in known:
             raise JobError(one_of(name, value, known))
         return str(value)

@@ -63,7 +63,6 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
     ) -> None:
         del bigdl_type
         super().__init__()
-        self._setDefault(batchSize=1, maxEpoch=50, learningRate=1e-3, learningRateDecay=0.0, cachingSample=True)
         self.model = net_of(model)
         # A copy gets a model of its own when it is fitted.
         self.shares_model = False
@@ -252,10 +251,6 @@ class NNClassifierModel(NNModel, HasThreshold):
 
     With one output, it is 1 where that is above `threshold`, and else 0.
     """
-
-    def __init__(self, model: Any, feature_preprocessing: Any = None, bigdl_type: str = "float") -> None:
-        super().__init__(model, feature_preprocessing, bigdl_type)
-        self._setDefault(threshold=0.5)
 
     def _transform(self, dataset: Any) -> Any:
         return serving.with_predictions(self, dataset, threshold=self.getThreshold())

@@ -4,47 +4,56 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param import TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol
 
 from keraunos.compat.zoo.bigdl.transform.vision.preprocessing import Preprocessing, checked_step
 from keraunos.errors import JobError
+from keraunos.ml.declaration import Declaring, param, readable_param
 
 
-def _param(name: str, told: str, convert: Any) -> Any:
-    return Param(Params._dummy(), name, told, typeConverter=convert)
+def _whole(value: int) -> int:
+    return int(TypeConverters.toInt(value))
 
 
-class HasBatchSize(Params):  # type: ignore[misc]  # pyspark is used untyped
+def _number(value: float) -> float:
+    return float(TypeConverters.toFloat(value))
+
+
+def _flag(value: bool) -> bool:
+    return bool(TypeConverters.toBoolean(value))
+
+
+class Stage(Declaring):
+    """Params with setters as Analytics Zoo writes them."""
+
+    def _put(self, name: str, value: Any) -> Self:
+        # Whatever `float` takes, numpy's numbers among them; spark.ml's converter alone refuses some and stores None.
+        return super()._put(name, float(value) if self.getParam(name).typeConverter is _number else value)
+
+    @classmethod
+    def _setter_argument(cls, name: str) -> str:  # noqa: ARG003 - others name it after the Param
+        return "val"
+
+
+class HasBatchSize(Stage):
     """How many rows are taken at once, over all workers."""
 
-    batchSize = _param("batchSize", "rows of a step over all workers", TypeConverters.toInt)
+    batchSize, getBatchSize = readable_param("rows of a step over all workers", _whole, default=1)
 
     def setBatchSize(self, val: int) -> Self:
         """Set `batchSize`."""
         if isinstance(val, bool) or not isinstance(val, int) or val < 1:
             raise JobError(f"`batchSize` must be a whole number of at least 1. Received: {val!r}.")
-        self._set(batchSize=val)
-        return self
-
-    def getBatchSize(self) -> int:
-        """`batchSize`."""
-        return int(self.getOrDefault(self.batchSize))
+        return self._put("batchSize", val)
 
 
-class HasThreshold(Params):  # type: ignore[misc]  # pyspark is used untyped
+class HasThreshold(Stage):
     """What divides the classes 0 and 1 of a model with one output."""
 
-    threshold = _param("threshold", "an output above it is of class 1, and else of class 0", TypeConverters.toFloat)
-
-    def setThreshold(self, val: float) -> Self:
-        """Set `threshold`."""
-        self._set(threshold=float(val))
-        return self
-
-    def getThreshold(self) -> float:
-        """`threshold`."""
-        return float(self.getOrDefault(self.threshold))
+    threshold, getThreshold, setThreshold = param(
+        "an output above it is of class 1, and else of class 0", _number, default=0.5
+    )
 
 
 class HasColumns(HasFeaturesCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
@@ -77,52 +86,18 @@ class HasSamplePreprocessing:
 
 
 class TrainingParams(HasBatchSize, HasColumns, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
-    """The Params of a training."""
+    """The Params of a training; rows are kept as samples whatever `cachingSample` says."""
 
-    maxEpoch = _param("maxEpoch", "how often every row is used", TypeConverters.toInt)
-    learningRate = _param("learningRate", "the learning rate, in place of the optim method's", TypeConverters.toFloat)
-    learningRateDecay = _param(
-        "learningRateDecay", "the decay of the learning rate, in place of the optim method's", TypeConverters.toFloat
+    maxEpoch, getMaxEpoch, setMaxEpoch = param("how often every row is used", _whole, default=50)
+    learningRate, getLearningRate, setLearningRate = param(
+        "the learning rate, in place of the optim method's", _number, default=1e-3
     )
-    cachingSample = _param("cachingSample", "whether rows are kept as samples", TypeConverters.toBoolean)
+    learningRateDecay, getLearningRateDecay, setLearningRateDecay = param(
+        "the decay of the learning rate, in place of the optim method's", _number, default=0.0
+    )
+    cachingSample, isCachingSample, setCachingSample = param("whether rows are kept as samples", _flag, default=True)
 
     def setLabelCol(self, value: str) -> Self:
         """Set `labelCol`."""
         self._set(labelCol=value)
         return self
-
-    def setMaxEpoch(self, val: int) -> Self:
-        """Set `maxEpoch`."""
-        self._set(maxEpoch=val)
-        return self
-
-    def getMaxEpoch(self) -> int:
-        """`maxEpoch`."""
-        return int(self.getOrDefault(self.maxEpoch))
-
-    def setLearningRate(self, val: float) -> Self:
-        """Set `learningRate`."""
-        self._set(learningRate=float(val))
-        return self
-
-    def getLearningRate(self) -> float:
-        """`learningRate`."""
-        return float(self.getOrDefault(self.learningRate))
-
-    def setLearningRateDecay(self, val: float) -> Self:
-        """Set `learningRateDecay`."""
-        self._set(learningRateDecay=float(val))
-        return self
-
-    def getLearningRateDecay(self) -> float:
-        """`learningRateDecay`."""
-        return float(self.getOrDefault(self.learningRateDecay))
-
-    def setCachingSample(self, val: bool) -> Self:
-        """Set `cachingSample`: rows are kept as samples either way."""
-        self._set(cachingSample=val)
-        return self
-
-    def isCachingSample(self) -> bool:
-        """`cachingSample`."""
-        return bool(self.getOrDefault(self.cachingSample))
