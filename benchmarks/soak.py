@@ -91,7 +91,8 @@ def _turn(frame: Any, exchange: str, servers: str, folder: str) -> None:
 
 def _session() -> tuple[Any, Any]:
     from pyspark.sql import SparkSession
-    from sklearn.datasets import load_digits
+
+    from keraunos.data.digits import load_digits
 
     spark = (
         SparkSession.builder.master(f"local[{CORES}]")

@@ -3,18 +3,18 @@
 import sys
 
 from keraunos import KerasClassifier
+from keraunos.data.digits import load_digits
 
 import keras
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import SparkSession
-from sklearn.datasets import load_digits
 
 
 def main(path="models/digits"):
     spark = SparkSession.builder.appName("digits").getOrCreate()
-    digits = load_digits(as_frame=True)
+    digits = load_digits()
     train, test = spark.createDataFrame(digits.frame).randomSplit([0.8, 0.2], seed=1)
 
     model = keras.Sequential(

@@ -3,12 +3,12 @@
 import time
 
 from keraunos import ExchangePlan, KerasClassifier
+from keraunos.data.digits import load_digits
 
 import keras
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import SparkSession
-from sklearn.datasets import load_digits
 
 PLANS = {
     "allreduce": "allreduce",
@@ -19,7 +19,7 @@ PLANS = {
 
 def main():
     spark = SparkSession.builder.appName("exchange plans").getOrCreate()
-    digits = load_digits(as_frame=True)
+    digits = load_digits()
     assembler = VectorAssembler(inputCols=digits.feature_names, outputCol="features")
     rows = assembler.transform(spark.createDataFrame(digits.frame)).select("features", "target")
     train, test = (part.cache() for part in rows.randomSplit([0.8, 0.2], seed=1))

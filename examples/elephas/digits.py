@@ -1,9 +1,10 @@
-"""What the examples share: scikit-learn's digits, the network of Elephas's MNIST examples, a local Spark."""
+"""What the examples share: handwritten digits, the network of Elephas's MNIST examples, a local Spark."""
+
+from keraunos.data.digits import load_digits
 
 import keras
 import numpy as np
 from pyspark.sql import SparkSession
-from sklearn.datasets import load_digits
 
 CLASSES = 10
 

@@ -1,11 +1,12 @@
-"""A regression in a spark.ml pipeline: how far diabetes has gone in a year."""
+"""A regression in a spark.ml pipeline: the ink in the lower half of a digit, told from its upper half."""
+
+from keraunos.data.digits import load_digits
 
 import keras
 from digits import local_spark
 from pyspark.ml import Pipeline
 from pyspark.ml.feature import StandardScaler
 from pyspark.mllib.evaluation import RegressionMetrics
-from sklearn.datasets import load_diabetes
 
 from keraunos.compat.elephas.ml.adapter import to_data_frame
 from keraunos.compat.elephas.ml_model import ElephasEstimator
@@ -13,12 +14,12 @@ from keraunos.compat.elephas.ml_model import ElephasEstimator
 
 def main(epochs=30):
     spark = local_spark()
-    x, y = load_diabetes(return_X_y=True)
-    frame = to_data_frame(spark.sparkContext, x, y)
+    pixels = load_digits().data
+    frame = to_data_frame(spark.sparkContext, pixels[:, :32], pixels[:, 32:].sum(axis=1))
     train, test = frame.randomSplit([0.8, 0.2], seed=1)
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
-        [keras.Input((10,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1, bias_initializer="ones")]
+        [keras.Input((32,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1, bias_initializer="ones")]
     )
     estimator = ElephasEstimator(
         keras_model_config=model.to_json(),

@@ -1,33 +1,33 @@
 """A table with names of classes: indexed, scaled and learned in one pipeline, which is saved and loaded.
 
-The table of the competition that gave the example its name does not ship with any package; scikit-learn's wines do.
+The table of the competition that gave the example its name does not ship with any package; handwritten digits stand in
+for it.
 """
+
+from keraunos.data.digits import load_digits
 
 import keras
 from digits import local_spark
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.feature import StandardScaler, StringIndexer, VectorAssembler
 from pyspark.sql import functions as sf
-from sklearn.datasets import load_wine
 
 from keraunos.compat.elephas.ml_model import ElephasEstimator
 from keraunos.compat.elephas.utils.model_utils import argmax
 
 
-def main(epochs=20, folder="otto"):
+def main(epochs=10, folder="otto"):
     spark = local_spark()
-    wines = load_wine(as_frame=True)
-    table = wines.data.rename(columns=lambda name: name.replace("/", "_")).assign(
-        target=[f"Class_{number + 1}" for number in wines.target]
-    )
+    digits = load_digits()
+    table = digits.frame.assign(target=[f"Class_{digit + 1}" for digit in digits.target])
     frame = spark.createDataFrame(table)
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
         [
-            keras.Input((13,)),
+            keras.Input((64,)),
             keras.layers.Dense(32, activation="relu"),
             keras.layers.Dropout(0.2),
-            keras.layers.Dense(3, activation="softmax"),
+            keras.layers.Dense(10, activation="softmax"),
         ]
     )
     model.compile(keras.optimizers.Adam(0.01), "categorical_crossentropy")
@@ -38,7 +38,7 @@ def main(epochs=20, folder="otto"):
         mode="synchronous",
         frequency="batch",
         num_workers=2,
-        nb_classes=3,
+        nb_classes=10,
         featuresCol="scaled",
         labelCol="index",
     )

@@ -1,9 +1,10 @@
-"""Scikit-learn's digits, enlarged to 28 by 28, as one PGM file each, and how such a file is read."""
+"""Handwritten digits, enlarged to 28 by 28, as one PGM file each, and how such a file is read."""
 
 from pathlib import Path
 
+from keraunos.data.digits import load_digits
+
 import numpy as np
-from sklearn.datasets import load_digits
 
 
 def write_digits(folder):

@@ -1,7 +1,8 @@
-"""The data that Elephas's document leaves out: scikit-learn's digits, enlarged to the 28 x 28 pixels of MNIST."""
+"""The data that Elephas's document leaves out: handwritten digits, enlarged to the 28 x 28 pixels of MNIST."""
+
+from keraunos.data.digits import load_digits
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 nb_classes = 10
 

@@ -1,6 +1,6 @@
 # The program of TensorSpark's document, word for word, for `keraunos run --as tensorspark`. `sc` and `sps`, which the
 # document does not import, come from there. Completed, because the document leaves it out, and marked "completed":
-# the rows, which are scikit-learn's digits enlarged to 28 by 28, and the test at the end.
+# the rows, which are handwritten digits enlarged to 28 by 28, and the test at the end.
 
 #initialize the learning model exactly as Tensorflow
 import tensorflow as tf
@@ -21,7 +21,7 @@ param_list = [W, b]
 
 # completed: image_label_rdd, 1500 digits in two partitions, each 30 times, as the run below is one pass over the rows
 import numpy as np
-from sklearn.datasets import load_digits
+from keraunos.data.digits import load_digits
 digits = load_digits()
 images = np.pad(np.kron(digits.images / 16, np.ones((3, 3))), ((0, 0), (2, 2), (2, 2))).reshape(-1, 784).astype("float32")
 labels = np.eye(10, dtype="float32")[digits.target]

@@ -1,9 +1,10 @@
-"""Scikit-learn's handwritten digits in the form of MNIST's CSV: the class, then 28 by 28 pixels from 0 to 255."""
+"""Handwritten digits in the form of MNIST's CSV: the class, then 28 by 28 pixels from 0 to 255."""
 
 from pathlib import Path
 
+from keraunos.data.digits import load_digits
+
 import numpy as np
-from sklearn.datasets import load_digits
 
 
 def mnist_csv(path):

@@ -21,7 +21,8 @@ OURS = ("KERAS", "PYTHON", "PYSPARK", "SPARK_HOME", "VIRTUAL_ENV", "TF_", "JAX_"
 # Prints what is there and should not be.
 FOREIGN = """
 import importlib.util, sys
-print(*(name for name in ("tensorflow", "torch", "pytest", "hatchling", "tests") if importlib.util.find_spec(name)))
+others = ("tensorflow", "torch", "pytest", "hatchling", "sklearn", "tests")
+print(*(name for name in others if importlib.util.find_spec(name)))
 print(importlib.util.find_spec("keraunos").origin)
 print(*sys.path, sep="\\n")
 """

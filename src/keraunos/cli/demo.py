@@ -15,6 +15,7 @@ import keraunos
 from keraunos import scratch
 from keraunos.cli.backends import choose_backend
 from keraunos.cli.local_spark import local_spark
+from keraunos.data.digits import load_digits
 from keraunos.errors import JobError
 from keraunos.launch.preflight import check_java
 
@@ -106,12 +107,8 @@ def _choose_keras_backend(backend: str) -> None:
 
 
 def _digits(spark: Any) -> Any:
-    """Scikit-learn's 1,797 digits of 8 by 8 pixels, a column for each pixel."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits(as_frame=True)
-    frame = bunch.data.copy()
-    frame["label"] = bunch.target.astype("int32")
+    """1,797 digits of 8 by 8 pixels, a column for each pixel."""
+    frame = load_digits().frame.rename(columns={"target": "label"}).astype({"label": "int32"})
     frame.insert(0, "id", range(len(frame)))
     return spark.createDataFrame(frame).cache()
 

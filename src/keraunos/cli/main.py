@@ -44,9 +44,9 @@ exit codes:
 """
 
 DEMO = """\
-Trains a Keras classifier on scikit-learn's handwritten digits inside a
-spark.ml Pipeline, on a Spark that is started for the purpose. Prints the
-accuracy on rows it has not seen, saves the fitted pipeline, loads it in a
+Trains a Keras classifier on the handwritten digits that come with Keraunos,
+inside a spark.ml Pipeline, on a Spark that is started for the purpose. Prints
+the accuracy on rows it has not seen, saves the fitted pipeline, loads it in a
 new process and compares the predictions.
 """
 

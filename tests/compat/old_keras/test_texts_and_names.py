@@ -1,12 +1,15 @@
 """Texts as each day counted them, names that programs import, and models as estimators of scikit-learn."""
 
+import sys
+
 import keras
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
 from keraunos.compat import keras0, keras1, keras2
-from keraunos.compat.old_keras import undecided
+from keraunos.compat.old_keras import contents, undecided
+from keraunos.compat.old_keras.days import DAYS
 from keraunos.errors import JobError
 
 TEXTS = ["a b a", "B c", "c d c c"]
@@ -103,6 +106,15 @@ def test_a_classifier_of_scikit_learn(package):
     assert made.predict_proba(x).shape == (12, 2)
     with pytest.raises(JobError, match="parameter of KerasClassifier` must be one of"):
         wrappers.KerasClassifier(build_fn=_built(package), widht=3)
+
+
+def test_the_wrappers_say_what_they_need(monkeypatch):
+    assert keras1.wrappers.scikit_learn  # so that there is something to take away
+    monkeypatch.delattr("keraunos.compat.old_keras.sklearn_wrappers")
+    monkeypatch.delitem(sys.modules, "keraunos.compat.old_keras.sklearn_wrappers")
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    with pytest.raises(JobError, match="needs scikit-learn. Received: .*Install it with `pip install scikit-learn`"):
+        contents.names_of("keras", "wrappers.scikit_learn", DAYS["1"])
 
 
 def test_a_search_of_scikit_learn_and_the_score_of_a_regressor():

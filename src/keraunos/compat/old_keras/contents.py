@@ -37,6 +37,7 @@ from keraunos.compat.old_keras.value_tables import (
     REFUSED_REGULARIZERS,
     REGULARIZERS,
 )
+from keraunos.errors import JobError
 
 Names = dict[str, Any]
 
@@ -328,7 +329,13 @@ def _text(package: str, day: Day) -> Names:
 
 
 def _wrappers(package: str, day: Day) -> Names:
-    from keraunos.compat.old_keras import sklearn_wrappers
+    try:
+        from keraunos.compat.old_keras import sklearn_wrappers
+    except ModuleNotFoundError as error:
+        raise JobError(
+            f"keras.wrappers.scikit_learn needs scikit-learn. Received: {error}. Install it with `pip install "
+            "scikit-learn`."
+        ) from error
 
     return sklearn_wrappers.wrappers(day, f"{package}.wrappers.scikit_learn")
 
