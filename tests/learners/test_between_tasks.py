@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socket
 import subprocess
 import sys
 import uuid
@@ -9,7 +10,7 @@ import weakref
 
 import pytest
 
-from keraunos.learners.between_tasks import MOST_TASKS, Frozen, resident_bytes
+from keraunos.learners.between_tasks import MOST_TASKS, Frozen, acknowledge_at_once, resident_bytes
 
 
 class Cyclic:
@@ -85,6 +86,57 @@ def test_a_process_knows_its_memory():
     before = resident_bytes()
     held = bytes(bytearray(b"1") * (64 << 20))
     assert resident_bytes() - before > len(held) // 2
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux can be told to acknowledge at once")
+def test_a_connection_acknowledges_at_once_again():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        acknowledge_at_once(connection)
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
+
+
+def test_a_connection_without_acknowledgements_is_let_be():
+    one, other = socket.socketpair()
+    with one, other:
+        acknowledge_at_once(one)
+    acknowledge_at_once(None)
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux can be told to acknowledge at once")
+def test_a_worker_awaits_its_next_task_so(spark):
+    def asked(records):
+        import gc
+        import sys
+
+        from keraunos.learners.between_tasks import keep_cheap
+
+        keep_cheap()
+        frame = sys._getframe()
+        while frame.f_code.co_name != "manager":
+            frame = frame.f_back
+        seen = sys.__dict__.setdefault("acknowledgements_seen_by_a_test", [])
+
+        def look(phase, info):
+            if phase == "stop" and info["generation"] == 2:
+                seen.append(frame.f_locals["sock"].getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
+
+        list(records)  # Spark does not use a worker again that has left some
+        yield list(seen)
+        if not seen:
+            frame.f_locals["sock"].setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+            gc.callbacks.append(look)
+
+    context = spark.sparkContext
+    context.environment["KERAUNOS_TEST"] = uuid.uuid4().hex
+    try:
+        tasks = [context.parallelize([0], 1).mapPartitions(asked) for _ in range(2)]
+        found = [task.collect()[0] for task in tasks]
+    finally:
+        del context.environment["KERAUNOS_TEST"]
+    assert found[0] == []
+    assert found[1][-1] == 1
 
 
 @pytest.mark.spark
