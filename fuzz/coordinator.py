@@ -21,7 +21,7 @@ from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.endpoint import Endpoint
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import MAX_COUNTER, Kind, Message, pack_arrays, pack_typed
 from keraunos.parameters import Layout
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from keraunos.exchange.coordination import FIRST_SERVER, Event, Send
 from keraunos.exchange.coordinator_state import CoordinatorState
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, LEFT_OUT, SUPERSEDED, Kind, Message
 from keraunos.parameters import Layout
 

@@ -68,7 +68,7 @@ def test_a_coordinator_that_forgets_an_honest_member_is_noticed(monkeypatch):
 
 
 def test_a_slice_that_applies_what_it_should_drop_is_noticed(monkeypatch):
-    def careless(state, message):
+    def careless(state, message, said):
         state.parameters[0] += 1
         return state.remove(message.rank)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keraunos.batch import BatchSpec
-from keraunos.exchange.slice_state import MOST_PARTS
+from keraunos.exchange.message_parts import MOST_PARTS
 from keraunos.exchange.wire import MAX_COUNTER, WireError
 
 # Everyone is told where everyone's slice is, in one message.

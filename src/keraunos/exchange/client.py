@@ -23,12 +23,13 @@ import numpy.typing as npt
 import zmq
 
 from keraunos.errors import ExchangeError
+from keraunos.exchange.kept import Kept
 from keraunos.exchange.letters import Post, standing_of
 from keraunos.exchange.link import Link
-from keraunos.exchange.pulse import Pulse, Tally
+from keraunos.exchange.pulse import Pulse
 from keraunos.exchange.shared_memory import host_mark
 from keraunos.exchange.silence import Silence
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
 from keraunos.job.course import Leg
 from keraunos.parameters import Vector

@@ -16,9 +16,10 @@ import numpy as np
 from keraunos.exchange.announcements import facts_of, place_of
 from keraunos.exchange.coordination import FIRST_SERVER, Action, Event, Member, Send
 from keraunos.exchange.held_states import Held, HeldStates, Standing
+from keraunos.exchange.messages import Stacks
 from keraunos.exchange.norm_sums import NormSums
-from keraunos.exchange.pulse import Tally, checked_stacks
 from keraunos.exchange.sharding import Slice, cut
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import (
     CHUNK_BYTES,
     LEFT_OUT,
@@ -459,8 +460,7 @@ class CoordinatorState:
         if message.rank not in self._probed:
             return self._drop()
         self._probed.discard(message.rank)
-        tally = Tally.from_json(message.body)
-        return [Event(message.kind, message.rank, tally.to_json() | {"stacks": checked_stacks(message.body["stacks"])})]
+        return [Event(message.kind, message.rank, Stacks.of(message.body).body())]
 
     def _norm(self, message: Message) -> list[Action]:
         """A slice's part of a round's squared norm; once all are here everyone gets the sum, added in their order."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.kept import Kept
 from keraunos.exchange.wire import Message, WireError, pack_typed, unpack_typed
 
 _MOST_BYTES = 1 << 40

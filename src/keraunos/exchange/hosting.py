@@ -22,10 +22,10 @@ from keraunos.exchange.client import Client
 from keraunos.exchange.coordination import FIRST_SERVER
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint, Place
+from keraunos.exchange.kept import Kept
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.slice_state import Kept
 from keraunos.exchange.wire import Kind, Message, unpack_typed
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import SavePoints

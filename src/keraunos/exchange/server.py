@@ -27,14 +27,14 @@ from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint, Place
 from keraunos.exchange.held_states import Standing
+from keraunos.exchange.kept import Kept
 from keraunos.exchange.link import PATIENCE_SECONDS
-from keraunos.exchange.pulse import Tally
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import SavePoints

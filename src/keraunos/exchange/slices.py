@@ -17,11 +17,11 @@ import numpy as np
 from keraunos.exchange.client import Client
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.link import Link
+from keraunos.exchange.messages import Join, Leave, Pass, Push
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_link import HostedLink, RemoteLink, SliceLink
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout, Vector
 
@@ -88,9 +88,9 @@ class Slices:
     def join(self, *, wants_parameters: bool) -> int:
         """Join every slice; the round at which this rank stands. With `wants_parameters` they come, too."""
         wants = wants_parameters or self.first_needed
-        body = {"parts": self._parts, "mark": self._client.mark, "wants_parameters": wants}
+        join = Join(self._parts, self._client.mark, wants)
         for link in self._links:
-            link.send(Kind.JOIN, body=body)
+            link.send(join)
         self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices", self._ask_again)
         for link in self._links:
             link.share(self._common, self._bells)
@@ -125,18 +125,16 @@ class Slices:
         for link, views in contributions:
             link.encode(views)
         self._about_to_share()
-        body: dict[str, Any] = {"denominators": list(denominators), "rows": rows}
-        if squared_norm is not None:
-            body["squared_norm"] = squared_norm
+        push = Push(rows, tuple(denominators), squared_norm)
         for link, views in contributions:
-            link.push(round_, views, body)
+            link.push(round_, views, push)
 
     def pass_round(self, round_: int) -> None:
         """Take part in a round without a contribution."""
         self._about_to_share()
         for link in self._links:
             link.expect(round_)
-            link.send(Kind.PASS, round_)
+            link.send(Pass(), round_)
 
     @property
     def empty(self) -> bool:
@@ -174,7 +172,7 @@ class Slices:
     def leave(self) -> None:
         """Say to every slice that this rank contributes no more."""
         for link in self._links:
-            link.send(Kind.LEAVE)
+            link.send(Leave())
 
     def _about_to_share(self) -> None:
         if self.before_share is not None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from keraunos.errors import WorkerError
 from keraunos.exchange.coordination import FIRST_SERVER, Event
-from keraunos.exchange.pulse import Tally
 from keraunos.exchange.server import Server
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import Kind
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attendance import Attendance, Change, Turn

@@ -19,7 +19,7 @@ from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import CheckpointError
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.held_states import Standing
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.kept import Kept
 from keraunos.job.course import Course
 from keraunos.job.saving import SaveEvery, SavePoints
 from keraunos.job.training_job import TrainingJob
