@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keraunos.batch import BatchSpec
 from keraunos.exchange import messages
-from keraunos.exchange.content import Content, Handlers, content_of
+from keraunos.exchange.content import Content, Handlers
 from keraunos.exchange.kept import Kept
 from keraunos.exchange.message_parts import KeptSlice, ShardFacts, SliceAddress, SlicePlace
 from keraunos.exchange.tally import Tally
@@ -88,7 +88,7 @@ def test_what_is_written_is_read_back(said):
     sent = said.message(3, 1, 7)
     received = decode(sent.encode(b"k"), b"k")
     assert (received.kind, received.rank, received.incarnation, received.round) == (said.kind, 3, 1, 7)
-    assert content_of(received) == said
+    assert messages.content_of(received) == said
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said.kind.name)
@@ -100,7 +100,7 @@ def test_a_field_of_another_type_is_refused(said):
             if type(wrong) is type(body[name]):
                 continue
             with pytest.raises(WireError):
-                content_of(Message(said.kind, body={**body, name: wrong}))
+                messages.content_of(Message(said.kind, body={**body, name: wrong}))
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said.kind.name)
@@ -109,7 +109,7 @@ def test_a_field_that_must_be_there_is_missed(said):
     for name in body:
         rest = {each: value for each, value in body.items() if each != name}
         try:
-            found = content_of(Message(said.kind, body=rest))
+            found = messages.content_of(Message(said.kind, body=rest))
         except WireError:
             continue
         assert found != said
@@ -128,7 +128,7 @@ def test_nothing_but_a_wire_error_comes_of_a_body_that_is_none(data):
     body = said.body()
     changed = data.draw(st.dictionaries(st.sampled_from(sorted(body) or ["x"]), values, max_size=3))
     try:
-        found = content_of(Message(said.kind, body={**body, **changed}))
+        found = messages.content_of(Message(said.kind, body={**body, **changed}))
     except WireError:
         return
     assert dataclasses.is_dataclass(found)

@@ -118,7 +118,7 @@ def test_a_member_says_where_its_threads_are(server):
             leave.set()
             thread.join()
     assert (event.kind, event.rank) == (Kind.STACKS, 1)
-    (stuck,) = [each for each in event.body["stacks"] if "the stuck one" in each]
+    (stuck,) = [each for each in event.said.stacks if "the stuck one" in each]
     assert "stuck_in_here" in stuck
 
 

@@ -10,13 +10,26 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Protocol,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from keraunos.exchange.wire import MALFORMED, MAX_COUNTER, Kind, Message, WireError
 
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")
-Said = TypeVar("Said")
+Said = TypeVar("Said", bound="OfAKind")
+Fields = TypeVar("Fields")
 
 _KINDS: dict[Kind, type[Content]] = {}
 _FIELDS: dict[type[Any], tuple[_Field, ...]] = {}
@@ -96,9 +109,15 @@ class Content:
         return read_fields(cls, body)
 
 
-def content_of(message: Message) -> Content:
-    """What a message says; a `WireError` where it is not what its kind says."""
-    return _KINDS[message.kind].of(message.body)
+def class_of(kind: Kind) -> type[Content]:
+    """The class of what is said in messages of that kind."""
+    return _KINDS[kind]
+
+
+class OfAKind(Protocol):
+    """What is about one kind of message: what a message says, or an event."""
+
+    kind: ClassVar[Kind]
 
 
 class Handlers(Generic[Subject, Result]):
@@ -109,7 +128,7 @@ class Handlers(Generic[Subject, Result]):
 
     def on(self, said: type[Said], handler: Callable[[Subject, Said], Result]) -> None:
         """Have `handler` handle what is of the kind of `said`; a second one for it is an error."""
-        kind: Kind = said.kind  # type: ignore[attr-defined]  # of messages and of events alike
+        kind = said.kind
         if kind in self._table:
             raise ValueError(f"{kind.name} has a handler already: {self._table[kind]!r}. Received: {handler!r}.")
         self._table[kind] = handler
@@ -119,7 +138,7 @@ class Handlers(Generic[Subject, Result]):
         return self._table.get(kind)
 
 
-def read_fields(cls: type[Said], data: Mapping[str, Any]) -> Said:
+def read_fields(cls: type[Fields], data: Mapping[str, Any]) -> Fields:
     """A dataclass from the fields of a JSON object."""
     found: dict[str, Any] = {}
     for each in _fields(cls):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from keraunos.exchange.content import As, Content, Natural, body_of, nested, read_fields
+from keraunos.exchange.content import As, Content, Natural, body_of, class_of, nested, read_fields
 from keraunos.exchange.message_parts import (
     Denominators,
     KeptSlice,
@@ -28,7 +28,7 @@ from keraunos.exchange.message_parts import (
     texts,
 )
 from keraunos.exchange.tally import Tally
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.wire import Kind, Message
 
 # What a member may tell of its threads.
 MOST_THREADS = 64
@@ -441,3 +441,8 @@ class Refused(Content, kind=Kind.REFUSED):
 @dataclass(frozen=True)
 class Resend(Content, kind=Kind.RESEND):
     """The round's contribution has not come."""
+
+
+def content_of(message: Message) -> Content:
+    """What a message says; a `WireError` where it is not what its kind says."""
+    return class_of(message.kind).of(message.body)

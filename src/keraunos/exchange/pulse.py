@@ -74,9 +74,9 @@ class Pulse:
         self._stack.close()
 
     @property
-    def name(self) -> str:
+    def name(self) -> bytes:
         """What the coordinator knows this connection by."""
-        return self._link.name.hex()
+        return self._link.name
 
     def start(self) -> None:
         """Beat, from now on; said twice, once."""

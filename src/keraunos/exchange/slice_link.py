@@ -11,7 +11,7 @@ import numpy as np
 
 from keraunos.exchange.arrivals import Arrivals
 from keraunos.exchange.client import Client, Stopped, Superseded
-from keraunos.exchange.content import Content, content_of
+from keraunos.exchange.content import Content
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.link import Link
 from keraunos.exchange.messages import (
@@ -25,6 +25,7 @@ from keraunos.exchange.messages import (
     Refused,
     Resend,
     RoundResult,
+    content_of,
 )
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector

@@ -22,6 +22,7 @@ from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.downlink import Downlink
 from keraunos.exchange.endpoint import Endpoint
 from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import SlicePlace
 from keraunos.exchange.messages import Joined, Offers, Push, RoundResult
 from keraunos.exchange.rules.registry import make_rule
 from keraunos.exchange.rules.rule import Rule
@@ -119,9 +120,9 @@ class SliceServer:
             region.close()
 
     @property
-    def connection(self) -> dict[str, Any]:
-        """What a worker needs to reach this slice."""
-        return {**self._endpoint.connection, "start": self.part.start, "stop": self.part.stop}
+    def place(self) -> SlicePlace:
+        """Where a worker reaches this slice, and what it is."""
+        return SlicePlace(**self._endpoint.connection, start=self.part.start, stop=self.part.stop)
 
     @property
     def socket(self) -> Any:

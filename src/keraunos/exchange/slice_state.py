@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from keraunos.errors import ExchangeError
-from keraunos.exchange.content import Content, Handlers, content_of
+from keraunos.exchange.content import Content, Handlers
 from keraunos.exchange.kept import Kept
 from keraunos.exchange.message_parts import MOST_PARTS
-from keraunos.exchange.messages import Again, Join, Joined, Leave, Pass, Push, Refused, Resend, RoundResult
+from keraunos.exchange.messages import Again, Join, Joined, Leave, Pass, Push, Refused, Resend, RoundResult, content_of
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.wire import LEFT_OUT, MALFORMED, Message, WireError, chunk_at
