@@ -137,10 +137,8 @@ class Fit:
             for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
                 each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
         self._server.tell_at_start(
-            {
-                "learning_rate": self._home.learning_rate,
-                "traces_losses": bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
-            }
+            learning_rate=self._home.learning_rate,
+            traces_losses=bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
         )
 
     @property

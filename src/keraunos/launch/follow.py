@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.batch import BatchSpec
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError, WorkerError
+from keraunos.exchange import messages
 from keraunos.exchange.client import StateLost
-from keraunos.exchange.coordination import Event
+from keraunos.exchange.content import Handlers
+from keraunos.exchange.coordination import Arrived, Event, LeftOut, Prepared, StateGiven
+from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.server import Server
-from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.saving import SaveEvery
@@ -73,7 +74,7 @@ class Follower:
         self._verbose = verbose
         self._clock = clock
         self._joined: dict[int, str] = {}
-        self._ready: dict[int, dict[str, Any]] = {}
+        self._ready: dict[int, ShardFacts] = {}
         self._left: set[int] = set()
         self._done: set[int] = set()
         self._servers: set[int] = set()
@@ -95,13 +96,14 @@ class Follower:
         self._resumed = resumed
         self.contributed: dict[int, int] = {}
         self._incarnations: dict[int, int] = {}
-        self._decided: dict[str, Any] | None = None
+        self._decided: messages.Go | None = None
         self._optimizers: dict[int, Sequence[Any]] = {}
         number = 0
         if resumed is not None:
             number = resumed.number
             self._go_on_from(resumed)
         self._saver = None if saving is None else Saver(job, *saving, number, self._know, clock)
+        self._handlers = self._registered()
 
     def _go_on_from(self, resumed: Resumed) -> None:
         facts = resumed.facts
@@ -110,18 +112,18 @@ class Follower:
         self._laps_done = {int(rank): int(laps) for rank, laps in facts["laps_done"]}
         self._rows_done = {int(rank): int(rows) for rank, rows in facts["rows_done"]}
         self._decided = resumed.decided
-        self._last = bool(self._decided is not None and self._decided["last"])
+        self._last = bool(self._decided is not None and self._decided.last)
 
     def _know(self) -> Known:
         """What is known now, to be saved."""
         facts = {
             "history": [dict(row) for row in self._history],
             "learning_rate": self._home.learning_rate,
-            "decided": self._decided,
+            "decided": None if self._decided is None else self._decided.body(),
             "laps_done": sorted(self._laps_done.items()),
             "rows_done": sorted(self._rows_done.items()),
             "steps_traced": sorted(self._server.state.steps_traced.items()),
-            "digests": [[rank, facts["digest"]] for rank, facts in sorted(self._ready.items())],
+            "digests": [[rank, facts.digest] for rank, facts in sorted(self._ready.items())],
             "contributed": sorted(self.contributed.items()),
         }
         return Known(facts, self._book.copy(), [each.keep() for each in self._hooks])
@@ -185,7 +187,7 @@ class Follower:
         """Let training begin where it begins for all at once."""
         saves = None
         if self._saver is not None and self._job.exchange.synchronous:
-            saves = self._saver.begin({rank: int(facts["rows"]) for rank, facts in self._ready.items()})
+            saves = self._saver.begin({rank: facts.rows for rank, facts in self._ready.items()})
         if self._job.needs_all_workers:
             self._server.start(self._ready, saves)
 
@@ -227,7 +229,7 @@ class Follower:
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""
         schedule, workers = self._job.schedule, self._job.workers
-        rows = {rank: int(facts["rows"]) for rank, facts in self._ready.items()}
+        rows = {rank: facts.rows for rank, facts in self._ready.items()}
         total = epochs = 0
         for rank, count in rows.items():
             course = Course.of(self._job, rows, rank)
@@ -289,7 +291,7 @@ class Follower:
         """Whether somebody who has rows trains, or has trained to the end, beside a rank."""
         return bool(self._joined.keys() - (self._left - self._done) - {rank})
 
-    def _on_lost(self, event: Event) -> None:
+    def _on_lost(self, event: Event, left_out: LeftOut) -> None:
         """A rank was left out: from now on nothing is expected of it."""
         rank, schedule = event.rank, self._job.schedule
         self._left.add(rank)
@@ -299,45 +301,47 @@ class Follower:
             logger.warning(
                 "The training is not saved any more: it goes on without worker %d, and could not with it.", rank
             )
-        facts = self._ready.get(rank, {"rows": 0}) if self._started else self._ready.pop(rank, {"rows": 0})
-        rows = schedule.rows_of(int(facts["rows"]), rank, self._job.workers) if facts["rows"] else 0
+        shard = self._ready.get(rank) if self._started else self._ready.pop(rank, None)
+        rows = schedule.rows_of(shard.rows, rank, self._job.workers) if shard is not None and shard.rows else 0
         lost = LostRows(rank, self._joined[rank], self._book.epoch, rows)
         self.roll.lost_rows.append(lost)
         logger.warning(
             "Worker %d on %s was away for %.0f s, and the training goes on without it (onWorkerLost='continue'). Its "
-            "%d rows are missing from epoch %d on.", rank, lost.host, event.body["seconds"], rows, lost.epoch + 1,
+            "%d rows are missing from epoch %d on.", rank, lost.host, left_out.seconds, rows, lost.epoch + 1,
         )  # fmt: skip
         self._close_laps()
 
-    def _handle(self, event: Event) -> None:
-        handlers = {
-            Kind.HELLO: self._on_hello,
-            Kind.READY: self._on_ready,
-            Kind.REPORT: self._on_report,
-            Kind.LOSSES: self._on_losses,
-            Kind.LAP: self._on_lap,
-            Kind.STATE: self._on_state,
-            Kind.MISSED: self._on_missed,
-            Kind.DONE: self._on_done,
-            Kind.BYE: self._on_bye,
-            Kind.FAILED: self._on_failed,
-            Kind.STACKS: self.roll.hear_stacks,
-            Kind.REMOVE: self._on_lost,
-            Kind.DIVERGED: self._on_diverged,
-        }
-        handler = handlers.get(event.kind)
-        if handler is not None:
-            handler(event)
+    def _registered(self) -> Handlers[Event, None]:
+        handlers: Handlers[Event, None] = Handlers()
+        handlers.on(Arrived, self._on_hello)
+        handlers.on(Prepared, self._on_ready)
+        handlers.on(messages.Report, self._on_report)
+        handlers.on(messages.Losses, self._on_losses)
+        handlers.on(messages.Lap, self._on_lap)
+        handlers.on(StateGiven, self._on_state)
+        handlers.on(messages.Missed, self._on_missed)
+        handlers.on(messages.Done, self._on_done)
+        handlers.on(messages.Bye, self._on_bye)
+        handlers.on(messages.Failed, self._on_failed)
+        handlers.on(messages.Stacks, self.roll.hear_stacks)
+        handlers.on(LeftOut, self._on_lost)
+        handlers.on(messages.Diverged, self._on_diverged)
+        return handlers
 
-    def _on_hello(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
+        handler = self._handlers.of(event.kind)
+        if handler is not None:
+            handler(event, event.said)
+
+    def _on_hello(self, event: Event, arrived: Arrived) -> None:
         if event.rank >= FIRST_SERVER:
             self._servers.add(event.rank)
-        self._incarnations[event.rank] = int(event.body["incarnation"])
-        if event.body["again"]:
+        self._incarnations[event.rank] = arrived.incarnation
+        if arrived.again:
             self._on_return(event.rank)
-        readiness.check_versions(event)
+        readiness.check_versions(arrived.hello)
         if event.rank < FIRST_SERVER:
-            self._joined[event.rank] = str(event.body["host"])
+            self._joined[event.rank] = arrived.hello.host
 
     def _on_return(self, rank: int) -> None:
         """A rank was lost and has come back; it goes on where it stood, unless parameters went with it."""
@@ -353,27 +357,27 @@ class Follower:
         self._book.returns(rank)
         logger.warning("Worker %d on %s was lost and has come back; it continues where it stood.", rank, where)
 
-    def _on_ready(self, event: Event) -> None:
-        if event.rank >= FIRST_SERVER:
+    def _on_ready(self, event: Event, prepared: Prepared) -> None:
+        shard = prepared.shard
+        if shard is None:
             return
         saved = {} if self._resumed is None else dict(self._resumed.facts["digests"])
-        readiness.check_rows(event, self._ready, saved)
-        spec = BatchSpec.from_json(event.body["spec"])
-        if self._book.reader is None:
-            self._book.reader = self._home.metric_states(spec)
-        self._ready[event.rank] = event.body
+        readiness.check_rows(event.rank, prepared, shard, self._ready, saved)
+        if self._book.reader is None and shard.spec is not None:
+            self._book.reader = self._home.metric_states(shard.spec)
+        self._ready[event.rank] = shard
         for each in self._hooks:
-            each.on_ready(event.rank, int(event.body["rows"]))
+            each.on_ready(event.rank, shard.rows)
         self._expect()
         self._tell_left_out()
 
-    def _on_state(self, event: Event) -> None:
-        if event.body.get("last"):
+    def _on_state(self, event: Event, given: StateGiven) -> None:
+        if given.last:
             self._optimizers[event.rank] = event.arrays
         elif self._saver is not None:
-            self._saver.on_state(event, self._server.saves, self._book)
+            self._saver.on_state(event, given, self._server.saves, self._book)
 
-    def _on_missed(self, event: Event) -> None:
+    def _on_missed(self, event: Event, _: messages.Missed) -> None:
         if self._saver is not None:
             self._saver.on_missed(event.round)
 
@@ -391,48 +395,46 @@ class Follower:
             self._saver.gather(self._server.held())
             self._server.save_slices()
 
-    def _on_report(self, event: Event) -> None:
-        self._book.measure(event.rank, event.body, event.arrays)
-        self._rows_done[event.rank] = int(event.body["rows"])
+    def _on_report(self, event: Event, report: messages.Report) -> None:
+        self._book.measure(event.rank, report, event.arrays)
+        self._rows_done[event.rank] = report.rows
         if self._saver is not None:
-            self._saver.on_report(event.rank, int(event.body["round"]))
+            self._saver.on_report(event.rank, report.round)
         self._show()
 
-    def _on_losses(self, event: Event) -> None:
+    def _on_losses(self, event: Event, _: messages.Losses) -> None:
         losses, rows = event.arrays[0].T
         for each in self._hooks:
             each.on_losses(event.rank, event.round, losses, rows)
 
-    def _on_lap(self, event: Event) -> None:
-        split = int(event.body["split"])
-        self._book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
+    def _on_lap(self, event: Event, lap: messages.Lap) -> None:
+        self._book.end(event.rank, lap, event.arrays[: lap.split], event.arrays[lap.split :])
         self._laps_done[event.rank] = event.round + 1
-        self._rows_done[event.rank] = int(event.body["rows"])
-        self._skips.note(event.rank, event.body)
+        self._rows_done[event.rank] = lap.rows
+        self._skips.note(event.rank, lap)
         self._close_laps()
 
-    def _on_done(self, event: Event) -> None:
+    def _on_done(self, event: Event, _: messages.Done) -> None:
         self._done.add(event.rank)
         self._server.retire(event.rank)
         self._close_laps()
 
-    def _on_bye(self, event: Event) -> None:
+    def _on_bye(self, event: Event, bye: messages.Bye) -> None:
         self._left.add(event.rank)
         # What the host of a slice says was contributed to it, now that nobody trains; all slices count alike.
-        for rank, rows in event.body.get("contributed", ()):
-            self.contributed[int(rank)] = int(rows)
+        self.contributed.update(bye.contributed)
         self._tell_left_out()
         self._close_laps()
 
-    def _on_diverged(self, event: Event) -> None:
+    def _on_diverged(self, event: Event, found: messages.Diverged) -> None:
         if self._divergence is None:
-            self._divergence = Divergence.of(event.rank, self._joined.get(event.rank, "a host"), event.body)
+            self._divergence = Divergence.of(event.rank, self._joined.get(event.rank, "a host"), found)
 
-    def _on_failed(self, event: Event) -> None:
+    def _on_failed(self, event: Event, failure: messages.Failed) -> None:
         self._server.stop(f"worker {event.rank} failed")
-        if event.body["error"] == StateLost.__name__:
-            raise PartLost(f"{event.body['message']}{self.roll.own_silence()}")
-        raise_failure(event.rank, event.body)
+        if failure.error == StateLost.__name__:
+            raise PartLost(f"{failure.text}{self.roll.own_silence()}")
+        raise_failure(event.rank, failure)
 
     def _close_laps(self) -> None:
         """Close every lap that all ranks that train have reported, until training is to end."""
@@ -450,7 +452,7 @@ class Follower:
                 self._progress.update(sum(self._rows_done.values()), lap.epoch, lap.epoch_logs)
                 if lap.over or self._last:
                     self._progress.epoch_end(lap.epoch, lap.epoch_logs)
-            self._decided = {"lap": lap.number, "learning_rate": self._home.learning_rate, "last": self._last}
+            self._decided = messages.Go(lap.number, self._home.learning_rate, self._last)
             self._save_lap(lap)
             self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
 
