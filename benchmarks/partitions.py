@@ -16,9 +16,9 @@ What was expected, written down when the first figures were known: with a framew
 for a collection of 0.2 s of CPU, so that it takes some ten times as long as the identity, and with the framework frozen
 at most 1.3 times. A fit reads each partition once: the 198 more that it begins cost what Spark itself takes for them.
 
-What came: on a quiet machine that was 3.3 times the fit on two partitions, most of it 40 ms of waiting a partition with idle
-cores. A task begins with several small pieces over TCP whose acknowledgements Linux delays; workers of ours ask for
-immediate ones, the identity's do not.
+What came: on a quiet machine that was 3.3 times the fit on two partitions, most of it 40 ms of waiting a partition
+with idle cores. A task begins with several small pieces over TCP whose acknowledgements Linux delays; workers of ours
+ask for immediate ones, the identity's do not.
 """
 
 import argparse
