@@ -15,6 +15,7 @@ from keraunos.cli.resume import trusted
 from keraunos.errors import CheckpointError
 from keraunos.launch.hadoop_checkpoints import HadoopCheckpoints
 from keraunos.launch.program import PROGRAM_FILE
+from keraunos.session.registry import session_of
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_what_belongs_to_somebody_else_is_not_run(tmp_path, saved, capsys, place
 @pytest.mark.spark
 def test_owner_and_permission_count_on_hadoop_paths(spark, saved):
     folder = saved(["python"])
-    path = HadoopCheckpoints(spark, folder.as_uri())
+    path = HadoopCheckpoints(session_of(spark), folder.as_uri())
     assert json.loads(trusted(path))["command"] == ["python"]
     for place, mode in ((folder, 0o777), (folder / PROGRAM_FILE, 0o666)):
         before = place.stat().st_mode

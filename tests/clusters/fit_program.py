@@ -29,10 +29,11 @@ from sklearn.datasets import load_digits
 
 from keraunos import KerasClassifier, KeraunosError
 from keraunos.exchange.wire import Kind
-from keraunos.launch import follow, preflight
+from keraunos.launch import follow
 from keraunos.launch import spark as launch
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
+from keraunos.session.registry import session_of
 from tests.clusters.fit_spec import FitSpec, ProgramSpec
 from tests.clusters.processes import until
 from tests.clusters.stages import at_stages
@@ -140,7 +141,7 @@ def _session(spec: ProgramSpec) -> Any:
 
 def _fit(session: Any, spec: FitSpec, folder: Path) -> None:
     features, labels, for_test = digits()
-    until(lambda: launch.total_slots(session) >= spec.slots, SLOTS_SECONDS, f"{spec.slots} slots")
+    until(lambda: session_of(session).slots() >= spec.slots, SLOTS_SECONDS, f"{spec.slots} slots")
     began = time.monotonic()
     kept: list[Any] = []
     rows = _rows(session, features[~for_test], labels[~for_test], spec)
@@ -191,7 +192,7 @@ def _left(session: Any) -> list[str]:
     # Memory that was shared stays mapped while an object that nobody can reach has a view of it.
     gc.collect()
     context = session.sparkContext
-    if preflight.is_stopped(context):
+    if session_of(session).is_stopped():
         return []
     # Spark knows of the end of a job by an event, which is behind the end itself.
     context._jsc.sc().listenerBus().waitUntilEmpty()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from keraunos.launch import driver_rows
 from keraunos.launch.driver_rows import LARGEST_TASK, spread_arrays, spread_columns
 from keraunos.ml.rendering import nested_lists
+from keraunos.session.registry import session_of
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +25,7 @@ def temporary_files(spark):
 def test_rows_come_in_order_in_as_many_partitions_as_there_can_be(spark, monkeypatch, rows, partitions, as_tasks):
     monkeypatch.setattr(driver_rows, "LARGEST_TASK", LARGEST_TASK if as_tasks else -1)
     arrays = [np.arange(rows * 3, dtype=np.float32).reshape(rows, 3), np.arange(rows, dtype=np.uint8)]
-    rdd = spread_arrays(spark.sparkContext, arrays, partitions)
+    rdd = spread_arrays(session_of(spark), arrays, partitions)
     found = rdd.collect()
     assert rdd.getNumPartitions() == len(found) == max(1, min(rows, partitions))
     for at, array in enumerate(arrays):
@@ -36,7 +37,7 @@ def test_rows_come_in_order_in_as_many_partitions_as_there_can_be(spark, monkeyp
 def test_large_portions_are_broadcast_and_serve_what_only_java_knows_of(spark):
     before = temporary_files(spark)
     array = np.arange(LARGEST_TASK, dtype=np.float32)
-    frame = spread_arrays(spark.sparkContext, [array], 2).map(lambda portion: (float(portion[0].sum()),)).toDF(["sum"])
+    frame = spread_arrays(session_of(spark), [array], 2).map(lambda portion: (float(portion[0].sum()),)).toDF(["sum"])
     made = temporary_files(spark) - before
     assert sum(path.stat().st_size for path in made) >= array.nbytes
     gc.collect()
@@ -60,4 +61,4 @@ def test_rows_come_to_programs_whose_environment_is_not_activated(spark, monkeyp
     array = np.ones((size, 1), np.float32)
     frame = spread_columns(spark, [array], 2, lambda arrays: [nested_lists(arrays[0])], "ones array<float>")
     assert frame.count() == size
-    assert spread_arrays(spark.sparkContext, [array], 2).map(lambda portion: portion[0].sum()).sum() == size
+    assert spread_arrays(session_of(spark), [array], 2).map(lambda portion: portion[0].sum()).sum() == size

@@ -11,6 +11,7 @@ from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_checkpoints import HadoopCheckpoints, folder_of
+from keraunos.session.registry import session_of
 from tests.conformance.checkpoint_folder_suite import CheckpointFolderSuite, numbered
 
 pytestmark = pytest.mark.spark
@@ -23,7 +24,7 @@ class TestFilesThroughHadoop(CheckpointFolderSuite):
 
     @pytest.fixture
     def folder(self, spark, files):
-        return HadoopCheckpoints(spark, f"file:{files}")
+        return HadoopCheckpoints(session_of(spark), f"file:{files}")
 
     def test_its_path_is_told_with_its_scheme(self, folder, files):
         assert folder.path == f"file:{files}"
@@ -41,7 +42,7 @@ class TestAMountedFileSystem(CheckpointFolderSuite):
         name = f"checkpoints-{files.parent.name}"
         hadoop = spark.sparkContext._jsc.hadoopConfiguration()
         hadoop.set(f"fs.viewfs.mounttable.{name}.link./data", files.parent.as_uri())
-        folder = folder_of(spark.sparkContext, f"viewfs://{name}/data/checkpoints")
+        folder = folder_of(session_of(spark.sparkContext), f"viewfs://{name}/data/checkpoints")
         assert isinstance(folder, HadoopCheckpoints)
         return folder
 
@@ -51,7 +52,7 @@ def test_the_bits_are_the_same_through_hadoop(spark, tmp_path):
     checkpoint = Checkpoint(
         1, {"loss": [float("nan")]}, {"parameters": list(large), "rank-0": [np.array(3), large[:0]]}
     )
-    CheckpointStore(HadoopCheckpoints(spark, str(tmp_path / "hadoop"))).write(checkpoint)
+    CheckpointStore(HadoopCheckpoints(session_of(spark), str(tmp_path / "hadoop"))).write(checkpoint)
     CheckpointStore(LocalFolder(tmp_path / "local")).write(checkpoint)
     for name in ("parameters.bin", "rank-0.bin", "manifest.json"):
         through_hadoop, plain = (
@@ -59,7 +60,7 @@ def test_the_bits_are_the_same_through_hadoop(spark, tmp_path):
         )
         assert through_hadoop == plain
     # Either reads what the other wrote.
-    for folder in (LocalFolder(tmp_path / "hadoop"), HadoopCheckpoints(spark, str(tmp_path / "local"))):
+    for folder in (LocalFolder(tmp_path / "hadoop"), HadoopCheckpoints(session_of(spark), str(tmp_path / "local"))):
         found = CheckpointStore(folder).latest()
         np.testing.assert_array_equal(np.stack(found.arrays["parameters"]), large)
         assert all(array.flags.owndata and array.flags.writeable for array in found.arrays["parameters"])
@@ -67,7 +68,7 @@ def test_the_bits_are_the_same_through_hadoop(spark, tmp_path):
 
 def test_a_local_path_needs_no_hadoop(spark, tmp_path):
     for path in (str(tmp_path / "a b"), f"file:{tmp_path}/a b", f"file://{tmp_path}/a b"):
-        folder = folder_of(spark, path)
+        folder = folder_of(session_of(spark), path)
         assert isinstance(folder, LocalFolder)
         assert folder.path == str(tmp_path / "a b")
 
@@ -82,19 +83,22 @@ def test_a_local_path_needs_no_hadoop(spark, tmp_path):
 )
 def test_a_path_that_hadoop_does_not_know(spark, path, reason):
     with pytest.raises(JobError, match=f"`checkpointDir` must be {reason}") as raised:
-        folder_of(spark, path)
+        folder_of(session_of(spark), path)
     assert repr(path) in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_javas_errors_become_those_of_the_system(spark, tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    folder = HadoopCheckpoints(spark, f"file:{tmp_path}/file")
+    folder = HadoopCheckpoints(session_of(spark), f"file:{tmp_path}/file")
     with pytest.raises(OSError, match="ParentNotDirectory|not a directory|exists") as raised:
         folder.make("sub")
     assert raised.value.errno == errno.EIO
     assert "\n" not in str(raised.value)
-    with pytest.raises(FileNotFoundError) as missing, HadoopCheckpoints(spark, str(tmp_path)).open("nothing"):
+    with (
+        pytest.raises(FileNotFoundError) as missing,
+        HadoopCheckpoints(session_of(spark), str(tmp_path)).open("nothing"),
+    ):
         pass
     assert missing.value.errno == errno.ENOENT
 
@@ -102,7 +106,7 @@ def test_javas_errors_become_those_of_the_system(spark, tmp_path):
 def test_a_writers_connection_to_the_jvm_ends_with_its_thread(spark, tmp_path):
     connections = spark.sparkContext._gateway._gateway_client.deque
     before = len(connections)
-    with CheckpointWriter(CheckpointStore(HadoopCheckpoints(spark, str(tmp_path)))) as writer:
+    with CheckpointWriter(CheckpointStore(HadoopCheckpoints(session_of(spark), str(tmp_path)))) as writer:
         for number in range(3):
             writer.submit(numbered(number))
             assert writer.flush(60)

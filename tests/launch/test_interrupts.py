@@ -15,6 +15,7 @@ from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import interrupts, local
 from keraunos.launch import spark as launch
 from keraunos.launch.interrupts import INSISTS_SECONDS, Interrupts
+from keraunos.session.registry import session_of
 from tests.conformance import engine
 from tests.launch.test_spark import Signals, frame, job, rows
 
@@ -132,7 +133,7 @@ def test_ctrl_c_at_a_step_of_a_fit_in_processes(function, event):
 
 @pytest.mark.spark
 def test_ctrl_c_while_other_fits_hold_the_slots(spark):
-    ledger = launch.ledger_of(spark.sparkContext)
+    ledger = launch.ledger_of(session_of(spark).application)
     with ledger.hold(2, 2), pytest.raises(KeyboardInterrupt), interrupted_at("Condition.wait_for", "call"):
         launch.fit(job(), frame(spark), verbose=0)
     assert launch.fit(job(), frame(spark), verbose=0).history["loss"]

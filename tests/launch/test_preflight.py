@@ -7,6 +7,7 @@ import pytest
 from keraunos.errors import ClusterError
 from keraunos.launch import preflight
 from keraunos.launch import spark as launch
+from keraunos.session.registry import session_of
 from tests.conformance import engine
 from tests.launch.test_rdd import records
 from tests.launch.test_spark import frame, job, models
@@ -55,7 +56,7 @@ def test_a_port_in_use_is_an_error_before_any_spark_job(spark, jobs_run, busy_po
 )
 def test_a_host_that_is_not_this_machine_is_refused(spark, host, message):
     with pytest.raises(ClusterError, match=message):
-        preflight.survey(spark.sparkContext, job(), host)
+        preflight.survey(session_of(spark), job(), host)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch import spark as launch
 from keraunos.launch.spark import SparkJobs
 from keraunos.learners.keras_archive import from_archive
+from keraunos.session.registry import session_of
 from tests.conformance import engine
 from tests.conformance import learner_models as models
 from tests.launch.test_spark import frame, job, rows
@@ -100,7 +101,7 @@ def test_rdd_workers_have_the_environment_of_the_job(spark):
 
     context = spark.sparkContext
     before = dict(context.environment)
-    with launch.worker_environment(context, "tensorflow"):
+    with launch.worker_environment(session_of(spark), "tensorflow"):
         wrapped = context.parallelize([1], 1).mapPartitions(with_environment)
         assert wrapped._jrdd is not None
     assert context.environment == before

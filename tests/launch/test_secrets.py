@@ -11,6 +11,7 @@ from keraunos import scratch
 from keraunos.errors import ClusterError
 from keraunos.launch import spark as launch
 from keraunos.launch.task_payload import Payload, packed, unpacked
+from keraunos.session.registry import session_of
 from tests.conformance import engine
 from tests.conformance import learner_models as models
 from tests.launch.test_spark import Signals, frame, job, rows
@@ -113,7 +114,7 @@ def test_broadcasts_of_the_users_reach_functions_that_travel_with_the_payload(sp
 
 def test_a_small_payload_travels_by_itself(spark):
     payload = Payload({"threads": 1}, ("x", "y"), None)
-    with packed(spark.sparkContext, payload) as content:
+    with packed(session_of(spark), payload) as content:
         assert isinstance(content, bytes)
         assert unpacked(content) == payload
 

@@ -12,6 +12,7 @@ import pytest
 from keraunos.errors import ClusterError, DataError, ModelError, WorkerError
 from keraunos.launch import spark as launch
 from keraunos.learners.keras_archive import from_archive
+from keraunos.session.registry import session_of
 from tests.conformance import engine
 from tests.conformance import learner_models as models
 
@@ -145,7 +146,7 @@ def test_python_workers_are_reused_and_leave_the_pool_as_it_was(spark):
     assert spark.sparkContext.environment == before
 
     def worker_ids():
-        with launch.worker_environment(spark, keras.config.backend()):
+        with launch.worker_environment(session_of(spark), keras.config.backend()):
             mapped = spark.range(2, numPartitions=2).mapInArrow(_process_ids, "id long")
         return {row.id for row in mapped.collect()}
 
@@ -164,11 +165,11 @@ def _process_ids(batches):
 def test_rows_are_not_shuffled_where_partitions_match(spark, tmp_path):
     frame(spark).write.parquet(str(tmp_path / "two"))
     files = spark.read.parquet(str(tmp_path / "two"))
-    as_it_is = launch._one_partition_a_worker(files, job())
+    as_it_is = launch._one_partition_a_worker(session_of(spark), files, job())
     assert "Exchange" not in as_it_is._jdf.queryExecution().executedPlan().toString()
-    spread = launch._one_partition_a_worker(files, job(workers=1))
+    spread = launch._one_partition_a_worker(session_of(spark), files, job(workers=1))
     assert "Exchange" in spread._jdf.queryExecution().executedPlan().toString()
-    asked_for = launch._one_partition_a_worker(frame(spark).filter("y >= 0").repartition(2), job())
+    asked_for = launch._one_partition_a_worker(session_of(spark), frame(spark).filter("y >= 0").repartition(2), job())
     assert asked_for._jdf.queryExecution().executedPlan().toString().count("Exchange") == 1
 
 

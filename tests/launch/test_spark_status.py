@@ -4,6 +4,7 @@ import pytest
 
 from keraunos.launch import follow
 from keraunos.launch import spark as launch
+from keraunos.session.registry import session_of
 from tests.clusters.processes import until
 from tests.launch.test_spark import frame, job
 
@@ -35,7 +36,7 @@ def test_workers_whose_rows_take_long_to_compute_are_waited_for(spark, monkeypat
 
     monkeypatch.setattr(follow, "JOIN_SECONDS", 1.0)
     monkeypatch.setattr(launch.SparkJobs, "preparing", preparing)
-    with launch.worker_environment(spark, "jax"):
+    with launch.worker_environment(session_of(spark), "jax"):
         table = frame(spark)
         slow = table.mapInArrow(rows_behind_a_gate, table.schema).repartition(2)
     result = launch.fit(job(workers=2), slow, verbose=0)
@@ -45,8 +46,9 @@ def test_workers_whose_rows_take_long_to_compute_are_waited_for(spark, monkeypat
 
 def test_a_stage_that_has_ended_unheard_is_no_reason_to_give_up(spark, monkeypatch):
     said = [False, True, False, False]
-    monkeypatch.setattr(launch, "computes_rows", lambda *_: said.pop(0))
-    jobs = launch.SparkJobs(spark.sparkContext, 2)
+    session = session_of(spark)
+    monkeypatch.setattr(session, "computes_rows", lambda *_: said.pop(0))
+    jobs = launch.SparkJobs(session, 2)
     assert [jobs.preparing(60.0) for _ in range(3)] == [False, True, True]
     monkeypatch.setattr(launch, "_STATUS_SECONDS", 0.0)
     assert not jobs.preparing(60.0)

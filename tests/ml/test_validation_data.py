@@ -11,8 +11,8 @@ from pyspark.ml.linalg import Vectors
 
 from keraunos import KerasClassifier, KerasEstimator
 from keraunos.errors import ColumnError, DataError, JobError
-from keraunos.launch.spark import partitions_of
 from keraunos.ml.class_balance import balanced_weights
+from keraunos.session.registry import session_of
 from keraunos.tuning.search import search
 from tests.ml.models import mlp, two_outputs
 
@@ -59,11 +59,11 @@ def test_measures_are_those_of_an_indicator_column(frame, by_column, jobs_run):
 def test_rows_are_moved_only_where_workers_must_share_them(frame):
     training, held = frame.filter("not held"), frame.filter("held")
     alone = classifier(validationData=held).plan_fit(training)
-    assert partitions_of(alone.rows) == 1
+    assert session_of(training).partitions_of(alone.rows) == 1
     assert "Exchange" not in alone.rows._jdf.queryExecution().executedPlan().toString()
     # As many partitions as workers before, of which one would have had no rows to train on.
     several = classifier(validationData=held, numWorkers=2).plan_fit(training).rows
-    assert partitions_of(several) == 2
+    assert session_of(training).partitions_of(several) == 2
     kinds = several.rdd.mapPartitions(lambda rows: [sorted({row[-1] for row in rows})]).collect()
     assert kinds == [[False, True], [False, True]]
 

@@ -253,11 +253,11 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
 
 
 def test_names_do_not_leave_a_folder_of_hadoop(spark, tmp_path):
-    from keraunos.launch.hadoop_files import HadoopFolder
+    from keraunos.session.registry import session_of
 
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "folder").mkdir()
-    folder = HadoopFolder(spark, str(tmp_path / "folder"))
+    folder = session_of(spark).folder(str(tmp_path / "folder"))
     for name in ("../secret", "/etc/hostname", (tmp_path / "secret").as_uri(), "a/../../secret"):
         for use in (folder.read, folder.has, folder.delete, lambda each: folder.write(each, b"")):
             with pytest.raises(JobError, match="must lie in its folder"):

@@ -66,12 +66,13 @@ class Demo:
         from pyspark.ml.feature import VectorAssembler
 
         from keraunos import KerasClassifier
+        from keraunos.session.registry import session_of
 
         digits = _digits(spark)
         train, test = digits.randomSplit([0.8, 0.2], seed=_SEED)
         model = _model(keras)
         pixels = [column for column in digits.columns if column.startswith("pixel")]
-        java = spark._jvm.System.getProperty("java.version")
+        java = session_of(spark).java_version
         _say("Spark", f"{spark.version} on {self.master}, Java {java}")
         _say("Model", f"{model.count_params():,} parameters, Keras {keras.__version__} on {backend}")
         _say("Data", f"{train.count():,} digits to train with, {test.count():,} to test with")

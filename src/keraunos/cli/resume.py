@@ -84,12 +84,13 @@ def _from_hadoop(directory: str) -> bytes:
         raise FileNotFoundError(f"there is no directory {directory!r}")
     from keraunos.cli.local_spark import local_spark
     from keraunos.launch.hadoop_checkpoints import folder_of
+    from keraunos.session.registry import session_of
 
     with (
         scratch.folder("resume") as folder,
         local_spark("local[1]", Path(folder), verbose=False) as spark,
     ):
-        return trusted(folder_of(spark, directory))
+        return trusted(folder_of(session_of(spark), directory))
 
 
 def _check(owned: Owned, path: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from keraunos.session.registry import session_of
+
 logger = logging.getLogger(__name__)
 
 _NAMED = 20
@@ -17,7 +19,7 @@ class CorruptImages:
     """
 
     def __init__(self, spark: Any) -> None:
-        self.accumulator = spark.sparkContext.accumulator({}, _Reasons(told=True))
+        self.accumulator = session_of(spark).accumulator({}, _Reasons(told=True))
 
     @property
     def count(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from keraunos.errors import DataError
+from keraunos.session.registry import session_of
 
 FOLDERS = "folders"
 
@@ -44,16 +45,12 @@ class _Folder:
                 f"Labels need one folder, relative to which files have a place. Received: {path!r}. Give the folder "
                 "without a pattern, or labels=None."
             )
-        # The session's own way to Hadoop: this package does not import pyspark below `launch`.
-        hadoop_path = spark._jvm.org.apache.hadoop.fs.Path(path)
-        self._system = hadoop_path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        self._path = self._system.makeQualified(hadoop_path)
-        self.name = str(self._path.toString()).rstrip("/")
+        self._folder = session_of(spark).folder(path)
+        self.name = self._folder.uri.rstrip("/")
 
     def folders(self) -> list[str]:
         """The names of the sub-folders, in their order; those that Spark does not look into are left out."""
-        names = [str(each.getPath().getName()) for each in self._system.listStatus(self._path) if each.isDirectory()]
-        return sorted(name for name in names if not name.startswith((".", "_")))
+        return [name for name in self._folder.folders() if not name.startswith((".", "_"))]
 
     @property
     def relative(self) -> str:

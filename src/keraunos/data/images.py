@@ -17,7 +17,7 @@ from keraunos.data.corrupt_images import CorruptImages
 from keraunos.data.image_files import MAX_PIXELS, Decoded, Framing, decode
 from keraunos.data.image_labels import FOLDERS, labelled
 from keraunos.errors import DataError, one_of
-from keraunos.own_python import own_python
+from keraunos.session.registry import session_of
 
 IMAGE_SCHEMA = "struct<origin:string,height:int,width:int,nChannels:int,mode:int,data:binary>"
 SUFFIXES = ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "png", "ppm", "tif", "tiff", "webp")
@@ -87,6 +87,7 @@ def read_images(
     framing = Framing(size, crop, resize, channels, seed, max_pixels)
     if on_corrupt not in ON_CORRUPT:
         raise DataError(one_of("on_corrupt", on_corrupt, ON_CORRUPT))
+    session = session_of(spark)
     files = (
         spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")
@@ -95,11 +96,11 @@ def read_images(
     )
     found, names = labelled(spark, path, files, labels, classes)
     chosen = found.select(*(["path", "content"] if labels is None else ["path", "content", "label"]))
-    chosen = _cut(chosen, files.rdd.getNumPartitions(), partitions, spark.sparkContext.defaultParallelism)
+    chosen = _cut(chosen, files.rdd.getNumPartitions(), partitions, session.parallelism)
     seen = corrupt or CorruptImages(spark)
     task = functools.partial(decode_batches, framing, on_corrupt, seen.accumulator)
     schema = f"image {IMAGE_SCHEMA}" + ("" if labels is None else ", label double")
-    with own_python(spark.sparkContext):
+    with session.own_python():
         images = chosen.mapInArrow(task, schema)
     return _described(images, framing, names)
 

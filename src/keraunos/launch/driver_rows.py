@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import RDD, SparkContext
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from keraunos.batch import Array
-from keraunos.own_python import choose_own_python, own_python
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 # What Spark itself calls a large task begins here.
 LARGEST_TASK = 1000 << 10
@@ -28,23 +29,23 @@ _BATCH_BYTES = 4 << 20
 
 
 def spread_arrays(
-    context: SparkContext, arrays: Sequence[Array], partitions: int, make: Callable[[list[Array]], Any] = tuple
+    session: Session, arrays: Sequence[Array], partitions: int, make: Callable[[list[Array]], Any] = tuple
 ) -> RDD[Any]:
     """An RDD with one element per partition: what `make` gives for the partition's slice of each array, in order.
 
     There are as many partitions as asked for, or as rows if those are fewer, but at least one.
     """
     # Whatever a program makes of the RDD, Python must know what it has of ours.
-    choose_own_python(context)
+    session.choose_own_python()
     portions = _cut(arrays, partitions)
     if max(map(_bytes_of, portions)) <= LARGEST_TASK:
-        return context.parallelize([make(each) for each in portions], len(portions))
-    sent = [context.broadcast(each) for each in portions]
-    return context.parallelize(range(len(sent)), len(sent)).mapPartitions(functools.partial(_made, sent, make))
+        return session.parallelize([make(each) for each in portions], len(portions))
+    sent = [session.broadcast(each) for each in portions]
+    return session.parallelize(range(len(sent)), len(sent)).mapPartitions(functools.partial(_made, sent, make))
 
 
 def spread_columns(
-    session: SparkSession,
+    spark: SparkSession,
     arrays: Sequence[Array],
     partitions: int,
     columns: Callable[[list[Array]], list[Any]],
@@ -53,16 +54,17 @@ def spread_columns(
     """A DataFrame of the arrays' rows, in order.
 
     Args:
-        session: the session that the DataFrame is of.
+        spark: the SparkSession that the DataFrame is of.
         arrays: arrays with as many rows as each other. They are sent in their own types.
         partitions: how many partitions to make.
         columns: gives the Arrow columns for a slice of each array; called on executors.
         schema: the names and types of these columns.
     """
     portions = _cut(arrays, partitions)
-    sent = [session.sparkContext.broadcast(each) for each in portions]
-    numbers = session.range(0, len(sent), 1, len(sent))
-    with own_python(session.sparkContext):
+    session = session_of(spark)
+    sent = [session.broadcast(each) for each in portions]
+    numbers = spark.range(0, len(sent), 1, len(sent))
+    with session.own_python():
         return numbers.mapInArrow(functools.partial(_batches, sent, columns), schema)
 
 

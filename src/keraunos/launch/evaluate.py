@@ -23,6 +23,7 @@ from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import read_columns, translated, worker_environment
 from keraunos.learners.registry import load_home
+from keraunos.session.registry import session_of
 from keraunos.worker.failure import raise_failure
 from keraunos.worker.record_measures import measure_records
 from keraunos.worker.row_measures import RESULT_SCHEMA, measure_rows, state_from_bytes
@@ -36,10 +37,10 @@ def evaluate_rdd(
     custom_objects: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """The loss and the metrics of a model over all records, by name; each record counts by its weight, if any."""
-    context = rdd.context
+    session = session_of(rdd)
     settings = {"model": source.to_json(), "columns": columns.to_json(), "batch_rows": batch_rows}
-    task = functools.partial(measure_records, settings, context.broadcast(source.archive), dict(custom_objects or {}))
-    with worker_environment(context, source.backend):
+    task = functools.partial(measure_records, settings, session.broadcast(source.archive), dict(custom_objects or {}))
+    with worker_environment(session, source.backend):
         found = rdd.mapPartitions(task).collect()
     if not found:
         raise DataError("There are no records to measure. Expected: at least one. Received: none.")
@@ -55,15 +56,15 @@ def evaluate_frame(
     custom_objects: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """The loss and the metrics of a Keras model over all rows, by name; the rows stay where they are."""
-    context = dataframe.sparkSession.sparkContext
+    session = session_of(dataframe)
     settings = {
         "key": hashlib.sha256(source.archive).hexdigest(),
         "model": source.to_json(),
         "columns": columns.to_json(),
         "batch_rows": batch_rows,
     }
-    task = functools.partial(measure_rows, settings, context.broadcast(source.archive), dict(custom_objects or {}))
-    with worker_environment(context, source.backend):
+    task = functools.partial(measure_rows, settings, session.broadcast(source.archive), dict(custom_objects or {}))
+    with worker_environment(session, source.backend):
         # Made in here: Spark notes the workers' environment when a function is wrapped.
         measured = read_columns(dataframe, columns).mapInArrow(task, RESULT_SCHEMA)
     try:

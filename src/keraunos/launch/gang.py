@@ -1,7 +1,7 @@
-"""Slots of a SparkContext, handed out whole. Runs on the driver.
+"""Slots of a Spark application, handed out whole. Runs on the driver.
 
 A synchronous fit holds all its slots or none: two fits that each held half of them would wait for each other for
-ever. Fits of one SparkContext therefore take their slots from one ledger, first come, first served.
+ever. Fits of one application therefore take their slots from one ledger, first come, first served.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Ledger:
-    """The slots that fits of one SparkContext hold."""
+    """The slots that fits of one application hold."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -52,7 +52,7 @@ _ledgers: WeakKeyDictionary[object, Ledger] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def ledger_of(context: object) -> Ledger:
-    """The one ledger of a SparkContext."""
+def ledger_of(application: object) -> Ledger:
+    """The one ledger of what `Session.application` is."""
     with _lock:
-        return _ledgers.setdefault(context, Ledger())
+        return _ledgers.setdefault(application, Ledger())

@@ -22,7 +22,7 @@ from keraunos import scratch
 from keraunos.errors import JobError
 
 if TYPE_CHECKING:
-    from keraunos.launch.hadoop_files import HadoopFolder
+    from keraunos.session.hadoop_files import HadoopFolder
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 # `file:/a`, `file:///a` and `file://localhost/a` are one file.
@@ -278,10 +278,10 @@ def _hadoop_folder(text: str, argument: str, spark: Any) -> HadoopFolder:
     from pyspark.sql import SparkSession
 
     from keraunos.launch.hadoop_errors import said
-    from keraunos.launch.hadoop_files import HadoopFolder
+    from keraunos.session.registry import session_of
 
     try:
-        return HadoopFolder(spark or SparkSession.builder.getOrCreate(), text)
+        return session_of(spark or SparkSession.builder.getOrCreate()).folder(text)
     except (Py4JError, PySparkException) as error:
         raise JobError(
             f"`{argument}` must be a path of this machine, such as '/data/model' or 'file:///data/model', or one that "

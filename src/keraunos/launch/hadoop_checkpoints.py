@@ -12,30 +12,28 @@ from pathlib import Path
 from typing import BinaryIO
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from keraunos import scratch
 from keraunos.checkpoints.folder import Folder, LocalFolder, Owned, Status, write_file
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_errors import as_os_errors, said
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.session.session import Session
 
 
-def folder_of(spark: SparkSession | SparkContext, path: str) -> Folder:
+def folder_of(session: Session, path: str) -> Folder:
     """The folder for checkpoints at a path: of plain files where it is on the driver's own disk, else Hadoop's."""
     if not isinstance(path, str) or not path:
         raise JobError(f"`checkpointDir` must be a path of a folder. Received: {path!r}.")
     try:
-        local = HadoopFolder(spark, path).local_path
+        local = session.folder(path).local_path
     except (Py4JError, PySparkException) as error:
         raise JobError(
             "`checkpointDir` must be a path that Hadoop knows, such as '/checkpoints', 'hdfs://host/checkpoints' or "
             f"'s3a://bucket/checkpoints'. Received: {path!r} ({said(error)}). Give Spark the file system's jars, or "
             "choose another path."
         ) from error
-    return HadoopCheckpoints(spark, path) if local is None else LocalFolder(local)
+    return HadoopCheckpoints(session, path) if local is None else LocalFolder(local)
 
 
 class HadoopCheckpoints:
@@ -48,9 +46,9 @@ class HadoopCheckpoints:
     Any thread may use it; a call does not return before the JVM has done the work.
     """
 
-    def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
+    def __init__(self, session: Session, path: str) -> None:
         with as_os_errors(path):
-            self._folder = HadoopFolder(spark, path)
+            self._folder = session.folder(path)
             self._path = self._folder.uri
 
     @property

@@ -10,7 +10,9 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pyspark import RDD, SparkContext
+from pyspark import RDD
+
+from keraunos.session.registry import session_of
 
 
 def with_marks(training: RDD[Any], validation: RDD[Any], parts: int) -> RDD[Any]:
@@ -23,12 +25,12 @@ def with_marks(training: RDD[Any], validation: RDD[Any], parts: int) -> RDD[Any]
         _in_parts(rdd.mapPartitions(functools.partial(_marked, mark)), parts)
         for rdd, mark in ((training, False), (validation, True))
     ]
-    context = training.context
+    session = session_of(training)
     together = []
     for number in range(parts):
-        pieces = [_partition(rdd, number) for rdd in marked if number < rdd.getNumPartitions()]
-        together.append(context.union(pieces).coalesce(1) if len(pieces) > 1 else pieces[0])
-    return context.union(together)
+        pieces = [session.partition(rdd, number) for rdd in marked if number < rdd.getNumPartitions()]
+        together.append(session.union(pieces).coalesce(1) if len(pieces) > 1 else pieces[0])
+    return session.union(together)
 
 
 def _marked(mark: bool, records: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -37,13 +39,3 @@ def _marked(mark: bool, records: Iterable[Sequence[Any]]) -> Iterator[tuple[Any,
 
 def _in_parts(rdd: RDD[Any], parts: int) -> RDD[Any]:
     return rdd.coalesce(parts) if rdd.getNumPartitions() > parts else rdd
-
-
-def _partition(rdd: RDD[Any], number: int) -> RDD[Any]:
-    """One partition of an RDD, as an RDD."""
-    context: SparkContext = rdd.context
-    java: Any = context._jvm
-    # A set is a function from elements to whether they are in it, which is what Spark asks of each partition's number.
-    chosen = java.scala.jdk.javaapi.CollectionConverters.asScala(java.java.util.Collections.singleton(number)).toSet()
-    pruned = java.org.apache.spark.rdd.PartitionPruningRDD.create(rdd._jrdd.rdd(), chosen)
-    return RDD(pruned.toJavaRDD(), context, rdd._jrdd_deserializer)

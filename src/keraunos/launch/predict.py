@@ -13,6 +13,7 @@ from keraunos.errors import JobError
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import worker_environment
+from keraunos.session.registry import session_of
 from keraunos.worker.record_predictions import predict_kept, predict_records
 
 
@@ -35,17 +36,15 @@ def predict_rdd(
     """
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
         raise JobError(f"`batch_rows` must be a whole number of at least 1. Received: {batch_rows!r}.")
-    context = rdd.context
+    session = session_of(rdd)
     settings = {
         "key": hashlib.sha256(source.archive).hexdigest(),
         "model": source.to_json(),
         "columns": columns.to_json(),
         "batch_rows": batch_rows,
     }
-    archive = context.broadcast(source.archive)
+    archive = session.broadcast(source.archive)
     task = functools.partial(predict_kept if kept else predict_records, settings, archive, dict(custom_objects or {}))
-    with worker_environment(context, source.backend):
-        made = rdd.mapPartitions(task, preservesPartitioning=True)
-        # Asked for in here, where Spark notes the environment of the Python workers; and taken as it is, because what
-        # is mapped further would otherwise run in one worker with it, in an environment of its own.
-        return RDD(made._jrdd, context, made._jrdd_deserializer)
+    with worker_environment(session, source.backend):
+        # What is mapped further would otherwise run in one worker with it, in an environment of its own.
+        return session.pinned(rdd.mapPartitions(task, preservesPartitioning=True))

@@ -14,14 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from py4j.protocol import Py4JError
 
 from keraunos.errors import ClusterError, JobError
 from keraunos.exchange.addresses import is_loopback
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.registry import check_installed
+from keraunos.session.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -68,51 +66,43 @@ def check_java() -> None:
 
 
 def survey(
-    context: Any, job: TrainingJob, host: str | None = None, clock: Callable[[], float] = time.monotonic
+    session: Session, job: TrainingJob, host: str | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Cluster:
     """Read the cluster's facts and refuse a job that it can never run; `host` is where its servers are to listen."""
-    check_backend(context, job.model.backend)
-    slots = _slots_in_time(context, needed_slots(job), clock)
-    _check_slots(context, job, slots)
-    if setting(context, "spark.speculation") == "true":
+    check_backend(session, job.model.backend)
+    slots = _slots_in_time(session, needed_slots(job), clock)
+    _check_slots(session, job, slots)
+    if session.setting("spark.speculation") == "true":
         raise ClusterError(
             "Spark may start a second copy of a running worker because spark.speculation is true. "
             "Set spark.speculation=false for training."
         )
-    task_cpus = int(setting(context, "spark.task.cpus") or 1)
-    executors = _executors(context)
+    task_cpus = int(session.setting("spark.task.cpus") or 1)
+    executors = _executors(session)
     per_host = min(job.workers, -(-slots // max(1, executors)))
-    driver = (setting(context, "spark.driver.host"), setting(context, "spark.driver.bindAddress"))
-    bind, advertised = listening(context.master, *driver) if host is None else (_own_address(context, host),) * 2
+    driver = (session.setting("spark.driver.host"), session.setting("spark.driver.bindAddress"))
+    bind, advertised = listening(session.master, *driver) if host is None else (_own_address(session, host),) * 2
     return Cluster(
         slots=slots,
         task_cpus=task_cpus,
         workers_on_host=per_host,
         host=bind,
         advertised=advertised,
-        has_devices=setting(context, "spark.task.resource.gpu.amount") is not None,
-        memory_budget=_container_budget(context, per_host),
+        has_devices=session.setting("spark.task.resource.gpu.amount") is not None,
+        memory_budget=_container_budget(session, per_host),
     )
 
 
-def check_running(context: Any, method: str, advice: str) -> None:
+def check_running(session: Session, method: str, advice: str) -> None:
     """Raise where Spark was stopped before `method` was called."""
-    if is_stopped(context):
+    if session.is_stopped():
         raise ClusterError(f"`{method}` needs Spark, and this Spark session was stopped. {advice}")
 
 
-def is_stopped(context: Any) -> bool:
-    """Whether Spark was stopped, by whomever, or is gone with its JVM."""
-    try:
-        return context._jsc is None or bool(context._jsc.sc().isStopped())
-    except (Py4JError, OSError):
-        return True
-
-
-def check_backend(context: Any, backend: str) -> None:
+def check_backend(session: Session, backend: str) -> None:
     """Raise where Python workers run this process's interpreter, and it does not have the backend's package."""
     python = shutil.which(os.environ.get("PYSPARK_PYTHON", sys.executable))
-    if _is_local(context) and python == sys.executable:
+    if _is_local(session) and python == sys.executable:
         check_installed(backend)
 
 
@@ -130,16 +120,16 @@ def needed_slots(job: TrainingJob) -> int:
     return job.placement.needed_slots(job.exchange, job.workers)
 
 
-def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int:
+def _slots_in_time(session: Session, needed: int, clock: Callable[[], float]) -> int:
     """The slots that there are; executors that are just starting are given some seconds to register."""
-    slots = total_slots(context)
-    if _is_local(context) or _may_grow(context):
+    slots = session.slots()
+    if _is_local(session) or _may_grow(session):
         return slots
     deadline = clock() + (_NEXT_SECONDS if slots else REGISTER_SECONDS)
     pause = threading.Event()
     while slots < needed and clock() < deadline:
         pause.wait(_LOOK_SECONDS)
-        found = total_slots(context)
+        found = session.slots()
         if found != slots:
             # Others come soon behind the first, or not at all.
             deadline = clock() + _NEXT_SECONDS
@@ -147,17 +137,17 @@ def _slots_in_time(context: Any, needed: int, clock: Callable[[], float]) -> int
     if not slots:
         raise ClusterError(
             f"No executor has registered with Spark within {REGISTER_SECONDS:.0f} s, so that no task can run. Expected "
-            f"at least one at {context.master}. See in the cluster manager's own page whether it has workers with the "
+            f"at least one at {session.master}. See in the cluster manager's own page whether it has workers with the "
             "memory and the cores that spark.executor.memory and spark.executor.cores ask for, and the executors' "
-            f"logs. {_driver_place(context)}"
+            f"logs. {_driver_place(session)}"
         )
     return slots
 
 
-def _driver_place(context: Any) -> str:
+def _driver_place(session: Session) -> str:
     """Where executors look for the driver, and where it listens if that is another place."""
-    host, port = setting(context, "spark.driver.host"), setting(context, "spark.driver.port")
-    bind = setting(context, "spark.driver.bindAddress")
+    host, port = session.setting("spark.driver.host"), session.setting("spark.driver.port")
+    bind = session.setting("spark.driver.bindAddress")
     told = f"Executors that start connect to spark.driver.host={host}, port {port}"
     if bind is None or bind == host:
         return f"{told}; see that they can."
@@ -167,17 +157,17 @@ def _driver_place(context: Any) -> str:
     )
 
 
-def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
+def _check_slots(session: Session, job: TrainingJob, slots: int) -> None:
     needed = needed_slots(job)
     if needed <= slots:
         return
-    if _may_grow(context):
-        _check_growth(context, needed)
+    if _may_grow(session):
+        _check_growth(session, needed)
         return
     if job.placement.server_tasks:
         raise ClusterError(
             f"servers={job.servers} and numWorkers={job.workers} need {needed} task slots at once, and Spark has "
-            f"{slots}. Servers are tasks of their own. Lower either, give Spark more cores (now {context.master}), or "
+            f"{slots}. Servers are tasks of their own. Lower either, give Spark more cores (now {session.master}), or "
             "let the parameters live elsewhere with servers='driver' or servers='workers'."
         )
     why = (
@@ -185,17 +175,17 @@ def _check_slots(context: Any, job: TrainingJob, slots: int) -> None:
     )
     raise ClusterError(
         f"numWorkers={job.workers} is above the {slots} task slot(s) that Spark has, and {why} needs "
-        f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {context.master}),"
+        f"all its workers at once. Lower numWorkers to {slots}, give Spark more cores (now {session.master}),"
         " or use exchange='downpour', whose workers may run one after the other."
     )
 
 
-def _check_growth(context: Any, needed: int) -> None:
+def _check_growth(session: Session, needed: int) -> None:
     """Refuse what dynamic allocation will never grow to, as far as its settings tell."""
-    most, cores = setting(context, "spark.dynamicAllocation.maxExecutors"), setting(context, "spark.executor.cores")
+    most, cores = session.setting("spark.dynamicAllocation.maxExecutors"), session.setting("spark.executor.cores")
     if most is None or cores is None or not most.isdigit():
         return
-    slots = int(most) * (int(cores) // int(setting(context, "spark.task.cpus") or 1))
+    slots = int(most) * (int(cores) // int(session.setting("spark.task.cpus") or 1))
     if slots < needed:
         raise ClusterError(
             f"This fit needs {needed} task slots at once, and dynamic allocation grows to {slots}: "
@@ -204,21 +194,9 @@ def _check_growth(context: Any, needed: int) -> None:
         )
 
 
-def setting(context: Any, name: str) -> str | None:
-    """One of Spark's settings; asked for by itself, because `getConf` copies all of them one by one."""
-    conf = context._jsc.sc().conf()
-    return str(conf.get(name)) if conf.contains(name) else None
-
-
-def total_slots(context: Any) -> int:
-    """How many tasks can run at once now."""
-    scala = context._jsc.sc()
-    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().resourceProfileFromId(0)))
-
-
-def server_host(context: Any) -> str:
+def server_host(session: Session) -> str:
     """Where executors find the driver."""
-    _, advertised = listening(context.master, setting(context, "spark.driver.host"), None)
+    _, advertised = listening(session.master, session.setting("spark.driver.host"), None)
     return advertised or "127.0.0.1"
 
 
@@ -256,51 +234,50 @@ def _address_of(host: str) -> str:
     return str(target[0])
 
 
-def _own_address(context: Any, host: str) -> str:
+def _own_address(session: Session, host: str) -> str:
     """The address of this machine that a front-end's `host` stands for."""
     try:
         address = _address_of(host)
     except (OSError, UnicodeError) as error:
         raise ClusterError(
             f"`host` must be a name or an address of the driver's machine. Received: {host!r} ({error}). Leave it "
-            f"out to listen where Spark's driver does, which is {server_host(context)}."
+            f"out to listen where Spark's driver does, which is {server_host(session)}."
         ) from error
     if ipaddress.ip_address(address).is_unspecified:
         raise ClusterError(
             f"`host` must be one address that workers can connect to. Received: {host!r}, which stands for all. Leave "
-            f"it out to listen where Spark's driver does, which is {server_host(context)}."
+            f"it out to listen where Spark's driver does, which is {server_host(session)}."
         )
-    if is_loopback(address) and not is_loopback(server_host(context)):
+    if is_loopback(address) and not is_loopback(server_host(session)):
         logger.warning(
             "The servers of this fit listen on %s, which workers on other machines cannot reach; Spark's driver is at "
-            "%s.", address, server_host(context),
+            "%s.", address, server_host(session),
         )  # fmt: skip
     return address
 
 
-def _may_grow(context: Any) -> bool:
-    return setting(context, "spark.dynamicAllocation.enabled") == "true"
+def _may_grow(session: Session) -> bool:
+    return session.setting("spark.dynamicAllocation.enabled") == "true"
 
 
-def _is_local(context: Any) -> bool:
-    return bool(context.master.startswith("local") and not context.master.startswith("local-cluster"))
+def _is_local(session: Session) -> bool:
+    return bool(session.master.startswith("local") and not session.master.startswith("local-cluster"))
 
 
-def _executors(context: Any) -> int:
-    if _is_local(context):
+def _executors(session: Session) -> int:
+    if _is_local(session):
         return 1
-    hosts = {info.host() for info in context._jsc.sc().statusTracker().getExecutorInfos()}
-    return max(1, len(hosts))
+    return max(1, session.hosts())
 
 
-def _container_budget(context: Any, workers_on_host: int) -> int | None:
+def _container_budget(session: Session, workers_on_host: int) -> int | None:
     """Half of what a container leaves to Python, shared by its workers; `None` where no container sets a limit."""
-    if not context.master.startswith(("yarn", "k8s")):
+    if not session.master.startswith(("yarn", "k8s")):
         return None
-    asked = setting(context, "spark.executor.pyspark.memory") or setting(context, "spark.executor.memoryOverhead")
+    asked = session.setting("spark.executor.pyspark.memory") or session.setting("spark.executor.memoryOverhead")
     if asked is None:
-        executor = _bytes(setting(context, "spark.executor.memory") or "1g")
-        factor = float(setting(context, "spark.executor.memoryOverheadFactor") or 0.1)
+        executor = _bytes(session.setting("spark.executor.memory") or "1g")
+        factor = float(session.setting("spark.executor.memoryOverheadFactor") or 0.1)
         overhead = max(384 << 20, int(executor * factor))
     else:
         overhead = _bytes(asked)

@@ -20,9 +20,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from pyspark import RDD, InheritableThread, SparkContext
-from pyspark.core.rdd import PipelinedRDD
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, UserDefinedType
 
@@ -40,12 +39,13 @@ from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.interrupts import Interrupts
 from keraunos.launch.rule_memory import RuleMemory
-from keraunos.launch.spark_status import MEMORY_ADVICE, Tasks, computes_rows, excerpt, java_memory, tasks_of
 from keraunos.launch.spark_task import RESULT_SCHEMA, serve_slice, train_partition, train_records
 from keraunos.launch.task_payload import Payload, packed
 from keraunos.launch.training_result import TrainingResult
 from keraunos.learners.between_tasks import cheaply
-from keraunos.own_python import own_python
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
+from keraunos.session.task_status import MEMORY_ADVICE, Tasks, excerpt, java_memory
 from keraunos.worker.memory import after_kill
 
 logger = logging.getLogger(__name__)
@@ -57,8 +57,6 @@ _NO_PYTHON = re.compile(r"pyspark\.daemon's stdout|Cannot run program \"[^\"]*\"
 _CANCEL_SECONDS = 30.0
 # What Spark tells of a stage may be late by so much: between two of them it looks as if nothing ran.
 _STATUS_SECONDS = 10.0
-
-_environment_lock = threading.RLock()
 
 
 def fit(
@@ -82,15 +80,15 @@ def fit(
     goes, and goes on from there when this is called again.
     """
     check_callbacks(callbacks)
-    context = _context_of(data)
-    cluster = preflight.survey(context, job, host)
+    session = _session_of_rows(data)
+    cluster = preflight.survey(session, job, host)
     if isinstance(data, RDD):
         preflight.check_partitions(data.getNumPartitions(), job)
     if job.memory_budget is None:
         job = replace(job, memory_budget=cluster.memory_budget)
     # Spark may have to run something for this; nothing is open yet that a Ctrl-C could leave behind.
-    rows = _one_partition_a_worker(data, job)
-    with Interrupts(), saved(job, checkpoints, lambda path: folder_of(context, path)) as saving:
+    rows = _one_partition_a_worker(session, data, job)
+    with Interrupts(), saved(job, checkpoints, lambda path: folder_of(session, path)) as saving:
 
         def attempt() -> TrainingResult:
             with Fit.open(
@@ -106,9 +104,9 @@ def fit(
             ) as opened:
                 if opened.over:
                     return opened.finish()
-                return _launched(job, rows, opened, context, cluster, custom_objects)
+                return _launched(job, rows, opened, session, cluster, custom_objects)
 
-        with ledger_of(context).hold(min(job.placement.tasks(job.workers), cluster.slots), cluster.slots):
+        with ledger_of(session.application).hold(min(job.placement.tasks(job.workers), cluster.slots), cluster.slots):
             return until_whole(attempt, saving)
 
 
@@ -116,7 +114,7 @@ def _launched(
     job: TrainingJob,
     rows: DataFrame | RDD[Any],
     opened: Fit,
-    context: SparkContext,
+    session: Session,
     cluster: preflight.Cluster,
     custom_objects: Mapping[str, Any] | None,
 ) -> TrainingResult:
@@ -125,36 +123,17 @@ def _launched(
     place = {"threads": cluster.task_cpus, "workers_on_host": cluster.workers_on_host}
     payload = Payload(place, tuple(job.columns.names), custom_objects)
     with ExitStack() as stack:
-        with worker_environment(context, job.model.backend, fresh=cluster.has_devices):
+        with worker_environment(session, job.model.backend, fresh=cluster.has_devices):
             # Made in here: Spark notes the workers' environment when a function is wrapped.
-            slices = _one_slice_a_task(context, opened.connection, servers) if servers else None
-            train = _training(rows, opened.connection, payload, stack)
-        jobs = stack.enter_context(SparkJobs(context, job.placement.tasks(job.workers)))
-        if slices is not None:
+            serve = _serving(session, opened.connection, servers) if servers else None
+            train = _training(session, rows, opened.connection, payload, stack)
+        jobs = stack.enter_context(SparkJobs(session, job.placement.tasks(job.workers)))
+        if serve is not None:
             # Their slots first: workers that took them all would wait for servers that cannot start.
-            jobs.run(slices.count)
+            jobs.run(serve)
             opened.await_servers(jobs)
         jobs.run(train)
         return opened.follow(jobs)
-
-
-def total_slots(spark: SparkSession) -> int:
-    """How many tasks Spark can run at once."""
-    return preflight.total_slots(spark.sparkContext)
-
-
-def partitions_of(dataframe: DataFrame) -> int | None:
-    """How many partitions the DataFrame will have, where that can be known without computing it."""
-    plan = dataframe._jdf.queryExecution().executedPlan()
-    if plan.getClass().getSimpleName() != "AdaptiveSparkPlanExec":
-        return int(plan.execute().getNumPartitions())
-    # Adaptive execution may change the number, but never one that the user asked for with repartition(n).
-    top = dataframe._jdf.queryExecution().optimizedPlan()
-    while top.getClass().getSimpleName() in ("Project", "MapInArrow"):
-        top = top.child()
-    if top.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression") and top.shuffle():
-        return int(top.numPartitions())
-    return None
 
 
 def columns_of(dataframe: DataFrame, job: TrainingJob) -> DataFrame:
@@ -184,15 +163,13 @@ def read_column(field: Any) -> Any:
 
 
 @contextmanager
-def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fresh: bool = False) -> Iterator[None]:
+def worker_environment(session: Session, backend: str, *, fresh: bool = False) -> Iterator[None]:
     """Python functions that Spark wraps in here run in workers that are set up for `backend`.
 
-    Spark keeps its Python workers by their environment variables: jobs that ask for the same ones find them warm,
-    and with `fresh` a job gets workers of its own.
+    Jobs that ask for the same environment find the Python workers warm; with `fresh` a job gets workers of its own.
     """
-    context = spark if isinstance(spark, SparkContext) else spark.sparkContext
-    preflight.check_backend(context, backend)
-    threads = preflight.setting(context, "spark.task.cpus") or "1"
+    preflight.check_backend(session, backend)
+    threads = session.setting("spark.task.cpus") or "1"
     wanted = {
         "KERAS_BACKEND": backend,
         "OMP_NUM_THREADS": threads,
@@ -204,16 +181,8 @@ def worker_environment(spark: SparkSession | SparkContext, backend: str, *, fres
     }
     if fresh:
         wanted["KERAUNOS_JOB"] = uuid.uuid4().hex
-    with _environment_lock:
-        before = dict(context.environment)
-        # What the user set for the executors stays.
-        context.environment.update({name: value for name, value in wanted.items() if name not in before})
-        try:
-            with own_python(context):
-                yield
-        finally:
-            context.environment.clear()
-            context.environment.update(before)
+    with session.environment(wanted):
+        yield
 
 
 def translated(error: BaseException, tasks: Tasks = _NO_TASKS) -> BaseException:
@@ -250,8 +219,8 @@ def translated(error: BaseException, tasks: Tasks = _NO_TASKS) -> BaseException:
 class SparkJobs:
     """The Spark jobs of one fit, each in its own thread, under one tag; leaving the context ends them."""
 
-    def __init__(self, context: SparkContext, tasks: int) -> None:
-        self._context = context
+    def __init__(self, session: Session, tasks: int) -> None:
+        self._session = session
         self._tasks = tasks
         self._tag = f"keraunos-{uuid.uuid4().hex}"
         self._errors: list[BaseException] = []
@@ -271,14 +240,14 @@ class SparkJobs:
         # or was started again when nobody needed it any more.
         self._join(0.5 if kind is not None else 5.0)
         deadline = time.monotonic() + _CANCEL_SECONDS
-        while not self.ended() and not preflight.is_stopped(self._context) and time.monotonic() < deadline:
+        while not self.ended() and not self._session.is_stopped() and time.monotonic() < deadline:
             # More than once: Spark cancels the jobs that it has, and a thread may be about to submit one.
-            self._context.cancelJobsWithTag(self._tag)
+            self._session.cancel(self._tag)
             self._join(1.0)
 
     def run(self, action: Callable[[], Any]) -> None:
         """Start a Spark job; its result is ignored."""
-        thread = InheritableThread(target=self._run, args=(action,), name="keraunos-spark-job", daemon=True)
+        thread = self._session.thread(functools.partial(self._run, action), "keraunos-spark-job")
         # Noted before it runs, so that nothing runs that is not noted.
         self._threads.append(thread)
         thread.start()
@@ -288,7 +257,7 @@ class SparkJobs:
         interrupts.check()
         if not self._errors:
             return
-        if preflight.is_stopped(self._context):
+        if self._session.is_stopped():
             raise ClusterError(
                 "The SparkContext was stopped while a fit ran, and its workers went with it. Expected: one that lives "
                 "until `fit` has returned. Look for a spark.stop() in another thread, or for the end of Spark's JVM in "
@@ -319,7 +288,7 @@ class SparkJobs:
 
     def preparing(self, seconds: float) -> bool:
         """Whether Spark computes what the workers will read, in stages before theirs, or did within these seconds."""
-        if computes_rows(self._context, self._tag, seconds):
+        if self._session.computes_rows(self._tag, seconds):
             self._prepared = time.monotonic()
         return time.monotonic() - self._prepared < _STATUS_SECONDS
 
@@ -328,7 +297,7 @@ class SparkJobs:
         logger.info("the task of rank %d is not waited for", rank)
 
     def _known(self) -> Tasks:
-        return tasks_of(self._context, self._tag, self._began)
+        return self._session.tasks(self._tag, self._began)
 
     def _join(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -338,65 +307,50 @@ class SparkJobs:
 
     def _run(self, action: Callable[[], Any]) -> None:
         try:
-            self._context.addJobTag(self._tag)
+            self._session.add_tag(self._tag)
             if not self._closing.is_set():
                 action()
         except BaseException as error:  # noqa: BLE001 - it is raised by the thread that follows the fit
             self._errors.append(error)
 
 
-def _context_of(data: Any) -> SparkContext:
-    if isinstance(data, RDD):
-        return data.context
-    if isinstance(data, DataFrame):
-        return data.sparkSession.sparkContext
+def _session_of_rows(data: Any) -> Session:
+    if isinstance(data, RDD | DataFrame):
+        return session_of(data)
     raise JobError(f"The rows must come as a DataFrame or an RDD. Received: {type(data).__name__}.")
 
 
 def _training(
-    rows: DataFrame | RDD[Any], connection: Mapping[str, Any], payload: Payload, stack: ExitStack
+    session: Session, rows: DataFrame | RDD[Any], connection: Mapping[str, Any], payload: Payload, stack: ExitStack
 ) -> Callable[[], Any]:
     """The Spark action that trains every rank; what it needs of Spark's lives as long as `stack`."""
     if isinstance(rows, DataFrame):
-        content = stack.enter_context(packed(rows.sparkSession.sparkContext, payload))
+        content = stack.enter_context(packed(session, payload))
         arrow_task = functools.partial(train_partition, connection, content)
         collect: Callable[[], Any] = rows.mapInArrow(arrow_task, RESULT_SCHEMA).collect
         return collect
     # What else Spark would run on a partition, in one closure with ours, may be large and goes with the payload.
-    source, before = _without_functions(rows)
-    content = stack.enter_context(packed(rows.context, replace(payload, before=before)))
-    task = functools.partial(train_records, connection, content)
-    # The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
-    count: Callable[[], Any] = PipelinedRDD(source, task, isFromBarrier=rows._is_barrier())._jrdd.count
-    return count
+    source, before = session.apart(rows)
+    content = stack.enter_context(packed(session, replace(payload, before=before)))
+    return session.job(source.mapPartitionsWithIndex(functools.partial(train_records, connection, content)))
 
 
-def _without_functions(rdd: RDD[Any]) -> tuple[RDD[Any], Callable[[int, Any], Any] | None]:
-    """What an RDD is computed from, and the functions in Python that Spark would join with the next one."""
-    if isinstance(rdd, PipelinedRDD) and rdd._is_pipelinable():
-        return RDD(rdd._prev_jrdd, rdd.context, rdd._prev_jrdd_deserializer), rdd.func
-    return rdd, None
-
-
-def _one_slice_a_task(context: Any, connection: Mapping[str, Any], servers: int) -> Any:
-    """Tasks that each host one slice of the parameters until the training is over.
-
-    The Java RDD is made at once, because it is then that Spark notes the environment of the Python workers.
-    """
+def _serving(session: Session, connection: Mapping[str, Any], servers: int) -> Callable[[], Any]:
+    """The Spark action whose tasks each host one slice of the parameters until the training is over."""
     task = functools.partial(serve_slice, connection)
-    return context.parallelize(range(servers), servers).mapPartitions(task)._jrdd
+    return session.job(session.parallelize(range(servers), servers).mapPartitions(task))
 
 
-def _one_partition_a_worker(data: DataFrame | RDD[Any], job: TrainingJob) -> DataFrame | RDD[Any]:
+def _one_partition_a_worker(session: Session, data: DataFrame | RDD[Any], job: TrainingJob) -> DataFrame | RDD[Any]:
     """What the workers read, in as many partitions as there are workers."""
     if isinstance(data, RDD):
         if data.getNumPartitions() == job.workers:
             return data
         # Whichever functions in Python make the records run once a partition, in processes that only read.
-        joined = isinstance(data, PipelinedRDD) and data._is_pipelinable()
-        return (data.mapPartitions(cheaply) if joined else data).coalesce(job.workers)
+        _, joined = session.apart(data)
+        return (data if joined is None else data.mapPartitions(cheaply)).coalesce(job.workers)
     selected = columns_of(data, job)
-    return selected if partitions_of(selected) == job.workers else selected.repartition(job.workers)
+    return selected if session.partitions_of(selected) == job.workers else selected.repartition(job.workers)
 
 
 def quoted(name: str) -> str:

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer
 
 from keraunos.errors import ClusterError
-from keraunos.launch.preflight import is_stopped
+from keraunos.session.session import Session
 
 _THRESHOLD = "spark.broadcast.UDFCompressionThreshold"
 # What a closure may hold of it, and what else is in one: the names of a few functions, and the connection.
@@ -43,14 +42,13 @@ class Payload:
 
 
 @contextmanager
-def packed(context: SparkContext, payload: Payload) -> Iterator[Packed]:
+def packed(session: Session, payload: Payload) -> Iterator[Packed]:
     """The payload for a closure: by itself where it is small, or else as a broadcast that ends with this context.
 
     Spark notes in the calling thread which broadcasts of the user's the payload refers to, for the next function that
     it wraps. Wrap the function that takes the payload next.
     """
-    driver: Any = context
-    threshold = int(driver._jvm.PythonUtils.getBroadcastThreshold(driver._jsc))
+    threshold = session.largest_closure()
     if threshold < 2 * _CLOSURE_BYTES:
         raise ClusterError(
             f"{_THRESHOLD} must be at least {2 * _CLOSURE_BYTES} bytes: Spark writes the code of larger tasks to a "
@@ -60,11 +58,11 @@ def packed(context: SparkContext, payload: Payload) -> Iterator[Packed]:
     if len(content) <= min(_MOST_INLINE, threshold - _CLOSURE_BYTES):
         yield content
         return
-    broadcast = context.broadcast(content)
+    broadcast = session.broadcast(content)
     try:
         yield broadcast
     finally:
-        if not is_stopped(context):
+        if not session.is_stopped():
             broadcast.destroy()
 
 

@@ -7,21 +7,19 @@ import logging
 import uuid
 from collections.abc import Iterator
 
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.session.hadoop_files import HadoopFolder
+from keraunos.session.session import Session
 
 logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def written_whole(spark: SparkSession | SparkContext, path: str) -> Iterator[str]:
+def written_whole(session: Session, path: str) -> Iterator[str]:
     """An address beside the path to write to; in the end it takes the place of what is at the path.
 
     What goes wrong in here leaves the path as it was, and nothing beside it.
     """
-    target = HadoopFolder(spark, path)
+    target = session.folder(path)
     parent, name = target.parent(), target.name
     parent.make()
     # Hadoop's readers pass over names that begin so.

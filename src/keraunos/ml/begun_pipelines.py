@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.ml.pipeline import PipelineSharedReadWrite
 from pyspark.ml.util import DefaultParamsReader
 
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.session.registry import session_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def remove_begun(spark: Any, path: str, uid: str) -> None:
     try:
         while (outer := _begun_around(spark, path, uid)) is not None:
             path, uid = outer
-            HadoopFolder(spark, path).delete("")
+            session_of(spark).folder(path).delete("")
     except Exception as error:  # noqa: BLE001 - why the stage was not saved is what the user must see
         logger.warning("What was begun of a pipeline at %s was not removed: %s", path, str(error).splitlines()[0])
 
@@ -38,7 +38,8 @@ def _begun_around(spark: Any, path: str, uid: str) -> tuple[str, str] | None:
     if found is None:
         return None
     root, number = found["root"], int(found["number"])
-    folder, stages = HadoopFolder(spark, root), HadoopFolder(spark, f"{root}/stages")
+    session = session_of(spark)
+    folder, stages = session.folder(root), session.folder(f"{root}/stages")
     if not folder.has("metadata") or set(folder.names()) - {"metadata", "stages"}:
         return None
     metadata = DefaultParamsReader.loadMetadata(root, spark)

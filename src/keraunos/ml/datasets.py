@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from keraunos.errors import JobError
 from keraunos.launch.preflight import check_running
+from keraunos.session.registry import session_of
 
 
 def check_dataset(dataset: Any, method: str) -> None:
@@ -16,7 +17,7 @@ def check_dataset(dataset: Any, method: str) -> None:
     if not isinstance(dataset, DataFrame):
         kind = f"{type(dataset).__module__}.{type(dataset).__qualname__}"
         raise JobError(f"`{method}` needs a Spark DataFrame. Received: {kind}. {_advice(dataset, kind)}")
-    check_running(dataset.sparkSession.sparkContext, method, "Create the DataFrame again in a new session.")
+    check_running(session_of(dataset), method, "Create the DataFrame again in a new session.")
 
 
 def _advice(dataset: Any, kind: str) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from keraunos.errors import ModelError
-from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.embeddings import with_ids
 from keraunos.ml.model import FittedModel
 from keraunos.ml.signature import Signature
+from keraunos.session.registry import session_of
 from keraunos.trust import trusting
 
 _ZIP = b"PK"
@@ -127,7 +127,7 @@ def _read_by_hadoop(path: str) -> bytes:
     from pyspark.sql import SparkSession
 
     try:
-        folder = HadoopFolder(SparkSession.builder.getOrCreate(), path)
+        folder = session_of(SparkSession.builder.getOrCreate()).folder(path)
         if folder.has("metadata"):
             raise ModelError(
                 f"`model` must be the path of a .keras file. Received: {path!r}, a folder that a fitted model was "

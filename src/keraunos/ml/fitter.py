@@ -30,6 +30,7 @@ from keraunos.ml.serving import is_case_sensitive
 from keraunos.ml.signature import Signature
 from keraunos.ml.training_params import TrainingParams
 from keraunos.ml.validation_rows import with_validation
+from keraunos.session.registry import session_of
 
 
 class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
@@ -65,15 +66,12 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
         """What `fit` would do, for a search to run; `workers` in place of `numWorkers`."""
-        from keraunos.launch import spark as launch
-
         check_dataset(dataset, "fit")
-        session = dataset.sparkSession
-        case_sensitive = is_case_sensitive(session)
+        case_sensitive = is_case_sensitive(dataset.sparkSession)
         prepared = prepare(
             self,
             dataset.schema,
-            workers=launch.total_slots(session),
+            workers=session_of(dataset).slots(),
             first_row=lambda: _first_row(dataset),
             case_sensitive=case_sensitive,
             check=self._check,

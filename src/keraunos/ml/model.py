@@ -41,6 +41,7 @@ from keraunos.ml.rendering import Rendering
 from keraunos.ml.schema import find_slots
 from keraunos.ml.serving import is_case_sensitive, with_predictions
 from keraunos.ml.signature import Signature
+from keraunos.session.registry import session_of
 from keraunos.telemetry.history import History
 
 _IMAGES_AT_ONCE = 64
@@ -198,11 +199,11 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
 
     def _broadcast(self, spark: Any) -> Any:
         """The archive on its way to the workers, once for each Spark application."""
-        context = spark.sparkContext
+        session = session_of(spark)
         with self._lock:
-            if self._live.get("context") is not context:
-                self._live["context"] = context
-                self._live["broadcast"] = context.broadcast(without_optimizer(self._trained.archive))
+            if self._live.get("application") is not session.application:
+                self._live["application"] = session.application
+                self._live["broadcast"] = session.broadcast(without_optimizer(self._trained.archive))
             return self._live["broadcast"]
 
     def _to_parts(self) -> Parts:

@@ -22,7 +22,6 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, 
 from keraunos.errors import ClusterError, JobError, KeraunosError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import RuleSpec
-from keraunos.launch.hadoop_files import HadoopFolder
 from keraunos.launch.preflight import check_running
 from keraunos.launch.session_trust import session_trust
 from keraunos.launch.whole_folders import written_whole
@@ -30,6 +29,7 @@ from keraunos.ml.begun_pipelines import remove_begun
 from keraunos.ml.params import Settings
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.saved_code import check_rules, file_names, without_trust
+from keraunos.session.registry import session_of, was_stopped
 from keraunos.trust import trusting
 
 MODEL_FILE = "model.keras"
@@ -74,7 +74,7 @@ class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
             raise JobError(f"The path to save to must be a non-empty string. Received: {path!r}.")
         path = str(path)
         spark = _running(self, "save")
-        if not self.shouldOverwrite and HadoopFolder(spark, path).exists():
+        if not self.shouldOverwrite and session_of(spark).folder(path).exists():
             raise JobError(
                 f"The path to save to already exists. Expected a new path. Received: {path!r}. To replace what is "
                 "there, use write().overwrite().save(path)."
@@ -92,8 +92,9 @@ class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
         params = _params_to_json(self.instance)
         references = to_references({**getattr(self.instance, "getCustomObjects", dict)(), **parts.custom_objects})
         extra = {_EXTRA: {"facts": dict(parts.facts), "custom_objects": references, "files": sorted(parts.files)}}
-        with written_whole(spark, path) as aside:
-            folder = HadoopFolder(spark, aside)
+        session = session_of(spark)
+        with written_whole(session, path) as aside:
+            folder = session.folder(aside)
             for name, content in parts.files.items():
                 folder.write(name, content)
             DefaultParamsWriter.saveMetadata(self.instance, aside, spark, extraMetadata=extra, paramMap=params)
@@ -116,7 +117,7 @@ class KerasReader(MLReader, Generic[T]):  # type: ignore[misc]  # pyspark is use
         spark = loading_session(self)
         metadata = _as_job_errors(path, lambda: DefaultParamsReader.loadMetadata(path, spark))
         with trusting(*session_trust(spark)):
-            return restored(self.cls, metadata, lambda name: HadoopFolder(spark, path).read_own(name), path)
+            return restored(self.cls, metadata, lambda name: session_of(spark).folder(path).read_own(name), path)
 
 
 def restored(cls: type[T], metadata: Any, read: Callable[[str], bytes], path: str) -> T:
@@ -171,12 +172,10 @@ def _as_job_errors(path: str, read: Callable[[], Any]) -> Any:
 
 def loading_session(reader: MLReader[Any]) -> Any:
     """The Spark session of a reader; made here where loading is the first thing that a process does with Spark."""
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # A JVM without a context is what a session leaves that was stopped: another one is not started behind its back.
-    stopped = SparkContext._gateway is not None and SparkContext._active_spark_context is None
-    if reader._sparkSession is None and SparkSession.getActiveSession() is None and not stopped:
+    # Where a session was stopped, another one is not started behind its back.
+    if reader._sparkSession is None and SparkSession.getActiveSession() is None and not was_stopped():
         SparkSession.builder.getOrCreate()
     return _running(reader, "load")
 
@@ -190,7 +189,7 @@ def _running(user: MLWriter | MLReader[Any], method: str) -> Any:
             f"`{method}` needs Spark, and there is no session: it was stopped, or not created yet. Create one with "
             "SparkSession.builder.getOrCreate()."
         ) from error
-    check_running(spark.sparkContext, method, "Create a new one with SparkSession.builder.getOrCreate().")
+    check_running(session_of(spark), method, "Create a new one with SparkSession.builder.getOrCreate().")
     return spark
 
 

@@ -18,6 +18,7 @@ from keraunos.errors import ColumnError
 from keraunos.launch.spark import quoted, read_column, worker_environment
 from keraunos.ml.inference import Serving, predictions, struct_type
 from keraunos.ml.schema import find_field
+from keraunos.session.registry import session_of
 
 _STRUCT = "__keraunos_predictions"
 _COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
@@ -30,7 +31,7 @@ def with_predictions(dataset: DataFrame, serving: Serving, broadcast: Any, custo
     if not names:
         return dataset
     function = _function(serving, broadcast, dict(custom_objects))
-    with worker_environment(dataset.sparkSession, serving.backend):
+    with worker_environment(session_of(dataset), serving.backend):
         # Called inside: Spark notes the environment of the Python workers when the function is made into a column.
         column = sf.arrow_udf(function, struct_type(serving.rendering))(
             *[_input(dataset, name) for name in serving.columns]

@@ -12,8 +12,9 @@ from pyspark.sql.types import DataType
 
 from keraunos.errors import ColumnError
 from keraunos.job.columns import Columns
-from keraunos.launch.spark import partitions_of, quoted
+from keraunos.launch.spark import quoted
 from keraunos.ml.schema import column_spec, is_vector
+from keraunos.session.registry import session_of
 
 INDICATOR = "__keraunos_validation"
 
@@ -34,7 +35,7 @@ def with_validation(training: Any, validation: Any, columns: Columns, workers: i
     both = training.select(*read, sf.lit(col=False).alias(INDICATOR)).union(
         validation.select(*marked, sf.lit(col=True).alias(INDICATOR))
     )
-    if workers == 1 and partitions_of(training) == 1:
+    if workers == 1 and session_of(training).partitions_of(training) == 1:
         return both.coalesce(1)
     # As many partitions as workers may be there by chance, and each of them would be of one kind only.
     return both.repartition(workers)

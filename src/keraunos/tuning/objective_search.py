@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from keraunos import errors
 from keraunos.errors import ClusterError, KeraunosError, WorkerError
 from keraunos.launch.spark import translated
+from keraunos.session.session import Session
 from keraunos.tuning.objective_task import (
     Objective,
     Order,
@@ -61,7 +61,7 @@ class ObjectiveResult:
 
 
 def search_objective(
-    context: SparkContext,
+    session: Session,
     objective: Objective,
     data: Sequence[Any],
     *,
@@ -78,7 +78,7 @@ def search_objective(
     the same seed, as many trials at once, is the same search.
 
     Args:
-        context: the SparkContext whose tasks the trials are.
+        session: the session whose tasks the trials are.
         objective: called in a task with an Optuna trial, to draw values from, and the data.
         data: its other arguments; sent to the workers once.
         trials: how many to run.
@@ -89,8 +89,8 @@ def search_objective(
         keep: how many models, of the best trials, are kept; without it all.
     """
     study = _study()
-    pool = TaskPool(context)
-    sent = context.broadcast(tuple(data))
+    pool = TaskPool(session)
+    sent = session.broadcast(tuple(data))
     try:
         order = functools.partial(Order, seed=seed, backend=backend, floatx=floatx)
         run = functools.partial(_run, pool, objective, sent)

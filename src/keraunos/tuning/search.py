@@ -25,6 +25,7 @@ from keraunos.launch import spark as launch
 from keraunos.launch.kept_rows import kept
 from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.session.registry import session_of
 from keraunos.tuning.proposals import SAMPLERS, Learned, Listed, Proposals
 from keraunos.tuning.space import Candidate, candidates, name_of
 from keraunos.tuning.task_pool import run_in_turn
@@ -214,7 +215,7 @@ class _Runs:
                 rows = trials.send(plan)
             return self._judged(variant, lambda: _finished(plan, trials.train(plan, rows)))
 
-        with closing(TaskTrials(self._train.sparkSession.sparkContext)) as trials:
+        with closing(TaskTrials(session_of(self._train))) as trials:
             at_once = min(trials.slots, self._proposals.count)
             run_in_turn(
                 trials.threads,

@@ -11,12 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from pyspark import SparkContext, inheritable_thread_target
-from pyspark.sql import SparkSession
-
-from keraunos.launch import preflight
 from keraunos.launch import spark as launch
 from keraunos.launch.gang import ledger_of
+from keraunos.session.session import Session
 
 Task = Callable[[Iterator[int]], Iterator[Any]]
 # What `TaskPool.threads` gives: a number of threads in, a context with a function that starts a call in one of them.
@@ -57,9 +54,9 @@ def run_in_turn(
 class TaskPool:
     """Runs tasks under one tag; `cancel` ends those that still run."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
-        self._slots = preflight.total_slots(context)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._slots = session.slots()
         self._tag = f"keraunos-{uuid.uuid4().hex}"
 
     @property
@@ -72,28 +69,25 @@ class TaskPool:
 
         It is called with an iterator over a single number, which says nothing.
         """
-        with ledger_of(self._context).hold(1, self._slots):
-            self._context.addJobTag(self._tag)
+        with ledger_of(self._session.application).hold(1, self._slots):
+            self._session.add_tag(self._tag)
             try:
-                with launch.worker_environment(self._context, backend):
-                    rdd = self._context.parallelize([0], 1).mapPartitions(task)
-                    # Spark notes the environment of the Python workers when it makes the Java RDD.
-                    _ = rdd._jrdd
+                with launch.worker_environment(self._session, backend):
+                    rdd = self._session.pinned(self._session.parallelize([0], 1).mapPartitions(task))
                 return list(rdd.collect())
             finally:
-                self._context.removeJobTag(self._tag)
+                self._session.remove_tag(self._tag)
 
     @contextmanager
     def threads(self, count: int) -> Iterator[Callable[..., Future[Any]]]:
         """Gives a function that calls another in one of so many threads, for `run`; leaving ends what still runs."""
         pool: Executor = ThreadPoolExecutor(count, thread_name_prefix="keraunos-trial")
-        in_thread = inheritable_thread_target(SparkSession.builder.getOrCreate())
         try:
-            yield lambda function, *arguments: pool.submit(in_thread(function), *arguments)
+            yield lambda function, *arguments: pool.submit(self._session.inherited(function), *arguments)
         finally:
             self.cancel()
             pool.shutdown(cancel_futures=True)
 
     def cancel(self) -> None:
         """End the tasks that still run."""
-        self._context.cancelJobsWithTag(self._tag)
+        self._session.cancel(self._tag)

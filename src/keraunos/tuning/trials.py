@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from keraunos.errors import DataError, WorkerError
@@ -16,6 +15,8 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch import spark as launch
 from keraunos.launch.training_result import TrainingResult
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 from keraunos.telemetry.history import History
 from keraunos.tuning.task_pool import TaskPool
 from keraunos.tuning.trial_task import train_trial
@@ -23,7 +24,7 @@ from keraunos.tuning.trial_task import train_trial
 
 def bytes_of(dataframe: DataFrame, job: TrainingJob) -> int:
     """How many bytes the rows that a job reads take as Arrow."""
-    with launch.worker_environment(dataframe.sparkSession, job.model.backend):
+    with launch.worker_environment(session_of(dataframe), job.model.backend):
         sizes = launch.columns_of(dataframe, job).mapInArrow(_sizes, "bytes long")
     return sum(int(row["bytes"]) for row in sizes.collect())
 
@@ -40,8 +41,8 @@ class _Sent:
 class TaskTrials(TaskPool):
     """Runs trials as tasks; `close` takes the rows back from the workers."""
 
-    def __init__(self, context: SparkContext) -> None:
-        super().__init__(context)
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self._sent: list[_Sent] = []
 
     def send(self, plan: FitPlan) -> Any:
@@ -54,7 +55,7 @@ class TaskTrials(TaskPool):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
-        broadcast = self._context.broadcast(sink.getvalue().to_pybytes())
+        broadcast = self._session.broadcast(sink.getvalue().to_pybytes())
         self._sent.append(_Sent(plan.rows, names, broadcast))
         return broadcast
 

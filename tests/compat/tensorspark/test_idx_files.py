@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from keraunos.compat.tensorspark import idx_files
 from keraunos.errors import DataError, JobError
+from keraunos.session.registry import session_of
 from tests.compat.tensorspark.idx import encoded, enlarged_digits, write_digits
 
 shapes = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=70)
@@ -63,7 +64,7 @@ def test_a_label_beyond_the_classes_is_refused():
 )
 def test_the_files_are_found_as_people_name_them(spark, tmp_path, below, images, packed):
     write_digits(tmp_path / below, images=images, packed=packed)
-    folder = idx_files.IdxFolder(f"{tmp_path.as_uri()}/", spark)
+    folder = idx_files.IdxFolder(f"{tmp_path.as_uri()}/", session_of(spark))
     pair = folder.pair("train")
     assert pair.rows == 1500
     assert f"train-images-{images}-ubyte" in pair.images
@@ -76,8 +77,8 @@ def test_the_files_are_found_as_people_name_them(spark, tmp_path, below, images,
 @pytest.mark.spark
 def test_every_row_is_in_one_of_the_partitions(spark, tmp_path):
     write_digits(tmp_path, packed=True)
-    pair = idx_files.IdxFolder(str(tmp_path), spark).pair("train")
-    parts = idx_files.blocks(spark.sparkContext, pair, 3).flatMap(idx_files.rows).glom().collect()
+    pair = idx_files.IdxFolder(str(tmp_path), session_of(spark)).pair("train")
+    parts = idx_files.blocks(session_of(spark), pair, 3).flatMap(idx_files.rows).glom().collect()
     counts = [len(part) for part in parts]
     assert sum(counts) == 1500
     assert min(counts) > 400
@@ -91,7 +92,7 @@ def test_every_row_is_in_one_of_the_partitions(spark, tmp_path):
 def test_what_is_missing_is_told_with_how_to_put_it_there(spark, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte").unlink()
-    folder = idx_files.IdxFolder(str(tmp_path), spark)
+    folder = idx_files.IdxFolder(str(tmp_path), session_of(spark))
     folder.pair("train")
     with pytest.raises(
         JobError, match=f"'t10k' part are missing.*hadoop fs -put MNIST_data/\\* {tmp_path}.*spark.hdfs"
@@ -104,7 +105,7 @@ def test_files_that_do_not_belong_together_are_refused(spark, tmp_path):
     write_digits(tmp_path)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(encoded(np.zeros(7)))
     with pytest.raises(DataError, match="a label for each image. Received: 1500 images and 7 labels"):
-        idx_files.IdxFolder(str(tmp_path), spark).pair("train")
+        idx_files.IdxFolder(str(tmp_path), session_of(spark)).pair("train")
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(encoded(np.zeros((1500, 10))))
     with pytest.raises(DataError, match="must hold labels, an array of 1 dimension.*Received: one of 2"):
-        idx_files.IdxFolder(str(tmp_path), spark).pair("train")
+        idx_files.IdxFolder(str(tmp_path), session_of(spark)).pair("train")

@@ -15,6 +15,7 @@ from keraunos.compat.zoo.tfpark.placeholders import check_used, dataset_of
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, conformed, flat_records, flatten, pack
 from keraunos.errors import ColumnError, DataError, JobError, KeraunosError, ModelError
 from keraunos.launch.spark import worker_environment
+from keraunos.session.registry import session_of
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,7 @@ def legacy(spark, **options):
 
 def collected(rdd):
     # In the workers that a fit has, too: whoever comes first imports TensorFlow for all.
-    with worker_environment(rdd.context, "tensorflow"):
+    with worker_environment(session_of(rdd), "tensorflow"):
         return rdd.collect()
 
 

@@ -16,6 +16,7 @@ from keraunos.compat.elephas.hyperas.ensemble import VOTINGS, VotingModel
 from keraunos.compat.elephas.hyperopt import JOB_STATE_DONE, JOB_STATE_ERROR, STATUS_FAIL, STATUS_OK, Trials
 from keraunos.errors import JobError, one_of
 from keraunos.learners.keras_archive import from_archive
+from keraunos.session.registry import session_of
 from keraunos.tuning.objective_search import ObjectiveResult, ObjectiveTrial, search_objective
 from keraunos.tuning.objective_task import load_optuna
 
@@ -145,7 +146,7 @@ class HyperParamModel:
         function = model if takes_trial else drawing(model, notebook_name)
         load_optuna("HyperParamModel")  # Before `data`, which may take its time.
         result = search_objective(
-            self.spark_context,
+            session_of(self.spark_context),
             ModelObjective(function, takes_trial, needs_model, self.custom_objects),
             _arguments(model, data),
             trials=trials,

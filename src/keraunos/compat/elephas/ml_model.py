@@ -40,7 +40,6 @@ from keraunos.compat.elephas.ml.params import (
 from keraunos.compat.elephas.ml.training import Reading, Training
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
-from keraunos.launch import spark as launch
 from keraunos.launch.session_trust import session_trust
 from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
@@ -48,6 +47,7 @@ from keraunos.ml.model import Trained
 from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts, loading_session
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
+from keraunos.session.registry import session_of
 from keraunos.telemetry.history import History
 from keraunos.trust import trusting
 
@@ -366,7 +366,7 @@ class ElephasEstimator(
 
     def _training(self, dataset: Any) -> Training:
         """Everything that was set, as one of Keraunos's estimators."""
-        slots = launch.total_slots(dataset.sparkSession)
+        slots = session_of(dataset).slots()
         asked = self.get_num_workers()
         reading = Reading(
             categorical=self.get_categorical_labels(),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pyspark import RDD, SparkContext
+from pyspark import RDD
 
 from keraunos.data.records import RowBlock
 from keraunos.errors import DataError, JobError, ModelError
@@ -21,6 +21,8 @@ from keraunos.job.columns import Columns, Slot
 from keraunos.launch.driver_rows import spread_arrays
 from keraunos.ml import losses
 from keraunos.ml.signature import Port, Signature
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 VALIDATION, WEIGHT = "validation", "weight"
 _FEATURES, _LABEL = "features", "label"
@@ -59,21 +61,21 @@ def build(model: Any, element: Any) -> None:
     model.build(shapes)
 
 
-def spread(context: SparkContext, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
+def spread(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
     """An RDD of tuples, one a row, with an entry from each of the arrays; rows keep their order.
 
     Arrays travel whole, a slice for each partition, and come apart on the executors; where they are to be records they
     need not even do that (see `training_records`).
     """
-    whole = blocks(context, arrays, partitions)
+    whole = blocks(session, arrays, partitions)
     rdd = whole.flatMap(_rows)
     vars(rdd)[_WHOLE] = whole
     return rdd
 
 
-def blocks(context: SparkContext, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
+def blocks(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
     """An RDD of blocks of rows, one a partition, in the order of the arrays."""
-    return spread_arrays(context, arrays, partitions or context.defaultParallelism, RowBlock)
+    return spread_arrays(session, arrays, partitions or session.parallelism, RowBlock)
 
 
 def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: Any = None) -> list[Any]:
@@ -108,7 +110,7 @@ def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] 
         # Pairs, and LabeledPoints, are records as they are.
         whole: RDD[Any] = vars(rdd).get(_WHOLE, rdd)
         return whole
-    shared = None if validation is None else rdd.context.broadcast(validation)
+    shared = None if validation is None else session_of(rdd).broadcast(validation)
     task = functools.partial(_training_partition, columns.to_json(), shared, rdd.getNumPartitions())
     return rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
 

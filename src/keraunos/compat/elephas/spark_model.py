@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pyspark import RDD, SparkContext
+from pyspark import RDD
 from pyspark.mllib.linalg import Matrix, Vector
 
 from keraunos.compat.elephas import constructor, model_files, rows, training
@@ -15,6 +15,8 @@ from keraunos.compat.elephas.translate import fit_options, plan_of
 from keraunos.compat.run_unchanged import era
 from keraunos.errors import DataError, JobError, ModelError, one_of
 from keraunos.launch.rule_memory import RuleMemory
+from keraunos.session.registry import session_of, started_session
+from keraunos.session.session import Session
 
 _MEASURED_TOGETHER = 32
 
@@ -111,7 +113,7 @@ class SparkModel:
 
     def predict(self, data: Any) -> list[Any]:
         """What the model gives for each row of an array, or of an RDD of features, in their order."""
-        return training.predict(self._network, data, _context(data))
+        return training.predict(self._network, data, _session(data))
 
     def predict_classes(self, data: Any) -> list[int]:
         """The class with the largest output for each row, as releases up to 1.0 gave it."""
@@ -183,7 +185,7 @@ class SparkModel:
             self._network,
             features,
             labels,
-            _context(features),
+            _session(features),
             batch_rows=int(arguments.get("batch_size") or _MEASURED_TOGETHER),
             weights=weights if weights is not False else None,
             classes=classes,
@@ -284,5 +286,5 @@ def load_spark_model(
     )
 
 
-def _context(data: Any) -> SparkContext:
-    return data.context if isinstance(data, RDD) else SparkContext.getOrCreate()
+def _session(data: Any) -> Session:
+    return session_of(data) if isinstance(data, RDD) else started_session()

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from pyspark import RDD, SparkContext
+from pyspark import RDD
 
 from keraunos.compat.elephas import rows
 from keraunos.compat.elephas.translate import FitOptions, schedule_of, workers_of
@@ -16,7 +16,6 @@ from keraunos.compat.old_keras.compiled import as_compiled
 from keraunos.errors import DataError, ModelError
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.training_job import ModelSource, TrainingJob
-from keraunos.launch import preflight
 from keraunos.launch import spark as launch
 from keraunos.launch.evaluate import evaluate_rdd
 from keraunos.launch.predict import predict_rdd
@@ -24,6 +23,8 @@ from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.training_result import TrainingResult
 from keraunos.learners.keras_archive import check_trainable, live_source
 from keraunos.learners.keras_variables import write_vector
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 _PREDICTED_TOGETHER = 1024
 
@@ -77,7 +78,7 @@ def _train(
         network.model, weighted=options.weighted, validated=options.validation is not None, classes=classes
     )
     validation = _validation(options.validation, columns)
-    workers = workers_of(options.num_workers, rdd.getNumPartitions(), preflight.total_slots(rdd.context))
+    workers = workers_of(options.num_workers, rdd.getNumPartitions(), session_of(rdd).slots())
     parts = rdd if rdd.getNumPartitions() >= workers else rdd.repartition(workers)
     job = TrainingJob(
         model=network.source(),
@@ -99,7 +100,7 @@ def _train(
     return result
 
 
-def predict(network: Network, data: Any, context: SparkContext, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
+def predict(network: Network, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
     """What the model gives for each row of arrays or of an RDD, in their order, on the driver."""
     columns = rows.columns_of(network.model, labels=False)
     if isinstance(data, RDD):
@@ -108,7 +109,7 @@ def predict(network: Network, data: Any, context: SparkContext, batch_rows: int 
         arrays = rows.record_arrays(columns, data)
         if not len(arrays[0]):
             return []
-        records = _spread(context, arrays)
+        records = _spread(session, arrays)
     found = predict_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
     return list(found.collect())
 
@@ -117,7 +118,7 @@ def evaluate(
     network: Network,
     features: Any,
     labels: Any,
-    context: SparkContext,
+    session: Session,
     *,
     batch_rows: int,
     weights: Any = None,
@@ -130,7 +131,7 @@ def evaluate(
         records = rows.training_records(features, columns)
     else:
         arrays = rows.record_arrays(columns, features, labels, weights)
-        records = _spread(context, arrays)
+        records = _spread(session, arrays)
     return evaluate_rdd(records, network.source(), columns, batch_rows, network.custom_objects)
 
 
@@ -144,10 +145,10 @@ def check_compiled(model: Any) -> None:
     check_trainable(model)
 
 
-def _spread(context: SparkContext, arrays: list[Any]) -> RDD[Any]:
+def _spread(session: Session, arrays: list[Any]) -> RDD[Any]:
     """Rows on the driver as records on executors, on no more of them than there is work for."""
     portions = -(-len(arrays[0]) // _PREDICTED_TOGETHER)
-    return rows.blocks(context, arrays, min(preflight.total_slots(context), portions))
+    return rows.blocks(session, arrays, min(session.slots(), portions))
 
 
 def _validation(given: Any, columns: Any) -> list[Any] | None:

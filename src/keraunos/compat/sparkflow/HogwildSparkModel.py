@@ -16,9 +16,9 @@ from keraunos.compat.sparkflow.optimizers import rule_of_optimizer
 from keraunos.compat.sparkflow.translate import Training, address_of, workers_of
 from keraunos.errors import JobError
 from keraunos.job.columns import Columns, Slot
-from keraunos.launch import preflight
 from keraunos.launch.kept_rows import kept
 from keraunos.ml import conversion
+from keraunos.session.registry import session_of
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class HogwildSparkModel:
 
         training, prepared = self._training, self._prepared
         partitions = rdd.getNumPartitions()
-        workers = workers_of(None, partitions, preflight.total_slots(rdd.context))
+        workers = workers_of(None, partitions, session_of(rdd).slots())
         columns = Columns((_FEATURES,), () if training.tf_label is None else (_LABELS,))
 
         def rows(turn: int) -> Any:

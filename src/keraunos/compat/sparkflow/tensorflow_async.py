@@ -28,7 +28,6 @@ from keraunos.compat.sparkflow.translate import DEFAULT_PORTS, Training, check_s
 from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.rule_spec import RuleSpec
-from keraunos.launch import spark as launch
 from keraunos.launch.kept_rows import kept
 from keraunos.ml.declaration import readable_param
 from keraunos.ml.fit_plan import FitPlan
@@ -38,6 +37,8 @@ from keraunos.ml.rendering import NumberColumn, VectorColumn
 from keraunos.ml.schema import find_slots
 from keraunos.ml.serving import is_case_sensitive, with_predictions
 from keraunos.ml.signature import Port
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 _PREDICTED_AT_ONCE = 1024
 
@@ -124,7 +125,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
             rendering=NumberColumn(column) if one_number else VectorColumn(column),
             format=source.format,
         )
-        return with_predictions(dataset, serving, self._broadcast(session.sparkContext, source.archive), {})
+        return with_predictions(dataset, serving, self._broadcast(session_of(session), source.archive), {})
 
     def _model(self) -> GraphModel:
         """The graph and its values, from the fit or from the two Params."""
@@ -154,15 +155,15 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         names = (given, output, dropout, self.getToKeepDropout())
         with self._lock:
             if self._live.get("names") != names:
-                self._live = {**self._live, "names": names, "source": self._model().source(*names), "context": None}
+                self._live = {**self._live, "names": names, "source": self._model().source(*names), "application": None}
             return self._live["source"]
 
-    def _broadcast(self, context: Any, archive: bytes) -> Any:
+    def _broadcast(self, session: Session, archive: bytes) -> Any:
         """The archive on its way to the workers, once for each Spark application."""
         with self._lock:
-            if self._live.get("context") is not context:
-                self._live["context"] = context
-                self._live["broadcast"] = context.broadcast(archive)
+            if self._live.get("application") is not session.application:
+                self._live["application"] = session.application
+                self._live["broadcast"] = session.broadcast(archive)
             return self._live["broadcast"]
 
     def _to_parts(self) -> Parts:
@@ -226,8 +227,8 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
         training, prepared, columns = self._prepared(dataset, prepare)
         training = replace(training, iters=training.iters * training.partition_shuffles, partition_shuffles=1)
         if workers is None:
-            slots = launch.total_slots(dataset.sparkSession)
-            workers = workers_of(self.getPartitions(), launch.partitions_of(dataset), slots)
+            session = session_of(dataset)
+            workers = workers_of(self.getPartitions(), session.partitions_of(dataset), session.slots())
         return FitPlan(
             job=job_of(training, prepared.source, columns, workers),
             rows=dataset,
@@ -239,8 +240,9 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
 
         training, prepared, columns = self._prepared(dataset, prepare)
         chosen = dataset.select(*(sf.col(f"`{name.replace('`', '``')}`") for name in columns.names))
-        partitions = launch.partitions_of(chosen)
-        workers = workers_of(self.getPartitions(), partitions, launch.total_slots(dataset.sparkSession))
+        session = session_of(chosen)
+        partitions = session.partitions_of(chosen)
+        workers = workers_of(self.getPartitions(), partitions, session.slots())
         listeners = [print_loss] if self.getVerbose() > 0 else []
         with _turns(chosen, workers, partitions, training.partition_shuffles) as rows:
             return self._fitted(train(training, prepared, columns, rows, workers, listeners))

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from keraunos.errors import JobError
 from keraunos.launch.given_paths import given_path
+from keraunos.session.session import Session
 
 HDFS_DIR = "spark.hdfs.dir"
 TMP_DIR = "spark.tmp.dir"
@@ -17,12 +18,12 @@ TMP_DIR = "spark.tmp.dir"
 _SAVER = ".saver.proto"
 
 
-def save(context: Any, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str, str]:
+def save(spark: Session, session: Any, user: str | None, filename: str, base_dir: str = "") -> tuple[str, str, str]:
     """Write the session's variables and graph into a folder.
 
     Gives the checkpoint's path, its MetaGraph's and that of the saver's description.
     """
-    folder = base_dir or context.getConf().get(HDFS_DIR)
+    folder = base_dir or spark.setting(HDFS_DIR)
     if not folder:
         raise JobError(
             f"A session is saved in `base_dir` or in the folder that {HDFS_DIR} names. Received: neither. Set "
@@ -30,13 +31,13 @@ def save(context: Any, session: Any, user: str | None, filename: str, base_dir: 
         )
     if not filename or "/" in filename:
         raise JobError(f"`filename` must be a name without folders. Received: {filename!r}. Folders go in `base_dir`.")
-    if user and user != context.sparkUser():
+    if user and user != spark.user:
         raise JobError(
-            f"`user` must be the one that Spark runs as, {context.sparkUser()!r}, or empty: files are written as that "
+            f"`user` must be the one that Spark runs as, {spark.user!r}, or empty: files are written as that "
             f"user. Received: {user!r}. Start Spark as another user, or with HADOOP_USER_NAME set."
         )
     target = given_path(folder, "base_dir", plain_by_hadoop=True).child(filename)
-    with tempfile.TemporaryDirectory(prefix="keraunos-", dir=temporary_folder(context)) as local:
+    with tempfile.TemporaryDirectory(prefix="keraunos-", dir=temporary_folder(spark)) as local:
         _save(session, str(Path(local, filename)))
         with target.written() as path:
             shutil.copytree(local, path.parent, dirs_exist_ok=True)
@@ -44,12 +45,12 @@ def save(context: Any, session: Any, user: str | None, filename: str, base_dir: 
     return path, f"{path}.meta", f"{path}{_SAVER}"
 
 
-def temporary_folder(context: Any) -> str | None:
+def temporary_folder(spark: Session) -> str | None:
     """The folder that `spark.tmp.dir` names, or `None` for the system's own."""
-    folder = context.getConf().get(TMP_DIR)
+    folder = spark.setting(TMP_DIR)
     if folder is not None and not Path(folder).is_dir():
         raise JobError(f"{TMP_DIR} must name a folder of this machine that exists. Received: {folder!r}.")
-    return None if folder is None else str(folder)
+    return folder
 
 
 # The savers that were made here: a graph grows by one only.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from keraunos.compat.idx_format import HEAD_BYTES, PARTS, Bytes, LocalFiles, header, names_of, parse, unpacked
 from keraunos.errors import DataError, JobError
-from keraunos.launch.hadoop_files import HadoopFolder
+from keraunos.session.session import Session
 
 # Where people put the files.
 _FOLDERS = ("", "mnist/", "MNIST_data/")
@@ -51,9 +51,9 @@ class Files(Protocol):
 class IdxFolder:
     """A folder with the four files of MNIST, plain or gzipped: any Hadoop path or, without Spark, a local one."""
 
-    def __init__(self, path: str, spark: Any = None) -> None:
+    def __init__(self, path: str, session: Session | None = None) -> None:
         self._path = path.rstrip("/") or "/"
-        self._folder: Files = LocalFiles(Path(path)) if spark is None else HadoopFolder(spark, self._path)
+        self._folder: Files = LocalFiles(Path(path)) if session is None else session.folder(self._path)
 
     def pair(self, part: str) -> IdxPair:
         """The files of `train` or `t10k`; a missing or damaged file is an error that says what to do."""
@@ -101,10 +101,10 @@ class IdxFolder:
         return f"{self._path.rstrip('/')}/{name}"
 
 
-def blocks(context: Any, pair: IdxPair, partitions: int) -> Any:
+def blocks(session: Session, pair: IdxPair, partitions: int) -> Any:
     """An RDD of (number, (images, labels)), a few rows each, spread evenly over the partitions."""
-    images = context.binaryFiles(pair.images).flatMap(cut)
-    labels = context.binaryFiles(pair.labels).flatMap(cut)
+    images = session.binary_files(pair.images).flatMap(cut)
+    labels = session.binary_files(pair.labels).flatMap(cut)
     return images.join(labels, numPartitions=partitions)
 
 

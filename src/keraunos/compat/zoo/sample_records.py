@@ -9,6 +9,7 @@ from typing import Any
 from keraunos.batch import Array
 from keraunos.compat.zoo.bigdl.util.common import Sample
 from keraunos.errors import DataError
+from keraunos.session.registry import started_session
 
 
 def spread_records(rdd: Any, entries: int) -> Any:
@@ -18,14 +19,12 @@ def spread_records(rdd: Any, entries: int) -> Any:
 
 def spread_arrays(arrays: Sequence[Array]) -> Any:
     """The rows of arrays on the driver as an RDD of such lists."""
-    from pyspark import SparkContext
-
-    context = SparkContext.getOrCreate()
+    session = started_session()
     rows = len(arrays[0])
-    count = max(1, min(rows, context.defaultParallelism))
+    count = max(1, min(rows, session.parallelism))
     bounds = [rows * i // count for i in range(count + 1)]
     portions = [[each[bounds[i] : bounds[i + 1]] for each in arrays] for i in range(count)]
-    return context.parallelize(portions, count).flatMap(rows_of)
+    return session.parallelize(portions, count).flatMap(rows_of)
 
 
 def plain_records(entries: int, records: Iterator[Any]) -> Iterator[list[Any]]:

@@ -21,6 +21,7 @@ from keraunos.launch.driver_rows import spread_columns
 from keraunos.launch.spark import quoted
 from keraunos.ml.rendering import nested_lists
 from keraunos.ml.schema import find_field, find_slots, is_vector
+from keraunos.session.registry import session_of
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +47,7 @@ def to_data_frame(sc: SparkContext | SparkSession, features: Any, labels: Any, c
         targets = targets.reshape(-1)
     session = sc if isinstance(sc, SparkSession) else SparkSession(sc)
     schema = f"features {_nested_type(inputs)}, label {_nested_type(targets)}"
-    partitions = session.sparkContext.defaultParallelism
+    partitions = session_of(session).parallelism
     frame = spread_columns(session, [inputs, targets], partitions, _as_doubles, schema)
     return frame.withColumn("features", array_to_vector("features")) if inputs.ndim == 2 else frame
 

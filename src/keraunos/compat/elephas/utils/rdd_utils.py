@@ -14,17 +14,18 @@ from pyspark.mllib.regression import LabeledPoint
 
 from keraunos.compat.elephas import rows
 from keraunos.errors import DataError
+from keraunos.session.registry import session_of
 
 
 def to_simple_rdd(sc: SparkContext, features: Any, labels: Any) -> RDD[Any]:
     """An RDD of (features, label) from arrays; features of a model with several inputs may be a list of arrays."""
     if isinstance(features, (list, tuple)) and len(features) != len(labels):
-        return rows.spread(sc, [*features, labels]).map(_several_inputs)
+        return rows.spread(session_of(sc), [*features, labels]).map(_several_inputs)
     if len(features) != len(labels):
         raise DataError(
             f"Features and labels must have as many rows as each other. Received: {len(features)} and {len(labels)}."
         )
-    return rows.spread(sc, (features, labels))
+    return rows.spread(session_of(sc), (features, labels))
 
 
 def to_labeled_point(sc: SparkContext, features: Any, labels: Any, categorical: bool = False) -> RDD[LabeledPoint]:

@@ -17,7 +17,10 @@ from keraunos.compat.tensorspark.rules import plan_with
 from keraunos.errors import JobError
 from keraunos.launch import spark as launch
 from keraunos.learners.graph_source import values_into_session
+from keraunos.session.registry import session_of
 from keraunos.telemetry.history import History
+
+_DESCRIPTION = "spark.job.description"
 
 
 class SparkSession:
@@ -53,7 +56,7 @@ class SparkSession:
         batch_size: int = 10000,
     ) -> None:
         translate.check_session(session, target=target, graph=graph, config=config)
-        self._context = spark_context
+        self._spark = session_of(spark_context)
         self._session = session
         self._user = user or ""
         self._name = name or ""
@@ -152,7 +155,7 @@ class SparkSession:
         Returns:
             The paths of the checkpoint, of its MetaGraph and of the description of its saver.
         """
-        return checkpoints.save(self._context, session, user, filename, base_dir)
+        return checkpoints.save(self._spark, session, user, filename, base_dir)
 
     def stop_param_server(self) -> None:
         """Let the next run begin with a server of its own. There is nothing to stop: a run ends what it started."""
@@ -191,17 +194,17 @@ class SparkSession:
     @contextmanager
     def _described(self) -> Iterator[None]:
         """Spark's own pages show the run by its name and user, and can cancel it by its name."""
-        context = self._context
-        before = context.getLocalProperty("spark.job.description")
+        spark = self._spark
+        before = spark.local_property(_DESCRIPTION)
         name = self._name or "TensorSpark"
-        context.setJobDescription(f"{name} of {self._user}" if self._user else name)
+        spark.set_local_property(_DESCRIPTION, f"{name} of {self._user}" if self._user else name)
         tag = self._name.replace(",", " ")
-        added = bool(tag) and tag not in context.getJobTags()
+        added = bool(tag) and tag not in spark.tags()
         if added:
-            context.addJobTag(tag)
+            spark.add_tag(tag)
         try:
             yield
         finally:
             if added:
-                context.removeJobTag(tag)
-            context.setLocalProperty("spark.job.description", before)
+                spark.remove_tag(tag)
+            spark.set_local_property(_DESCRIPTION, before)

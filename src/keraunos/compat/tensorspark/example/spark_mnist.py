@@ -15,6 +15,8 @@ from keraunos.compat.tensorspark.core.partitioner import RandomPartitioner
 from keraunos.compat.tensorspark.example.softmax_regression import SoftmaxRegression
 from keraunos.errors import JobError
 from keraunos.launch.spark import worker_environment
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 # Where the old library's document puts the files.
 DATA_DIR = "/data"
@@ -51,7 +53,9 @@ def train(
             raise JobError(f"`{argument}` must be a whole number of at least 1. Received: {value!r}.")
     context, is_ours = _context(sc)
     try:
-        files = idx_files.IdxFolder(context.getConf().get(HDFS_DIR, DATA_DIR), _spark(context))
+        spark = session_of(_spark(context))
+        folder = spark.setting(HDFS_DIR)
+        files = idx_files.IdxFolder(DATA_DIR if folder is None else folder, spark)
         pair = files.pair("train")
         images, labels = files.arrays("t10k")
         model = SoftmaxRegression()
@@ -67,12 +71,12 @@ def train(
         )
         with session:
             # In the workers' environment, so that what reads the files runs in the Python that trains.
-            with worker_environment(context, "tensorflow"):
-                blocks = idx_files.blocks(context, pair, num_partition).cache()
+            with worker_environment(spark, "tensorflow"):
+                blocks = idx_files.blocks(spark, pair, num_partition).cache()
             for epoch in range(num_epoch):
                 session.run(
                     model.train_step,
-                    feed_rdd=_rows(context, blocks, num_partition, epoch),
+                    feed_rdd=_rows(spark, blocks, num_partition, epoch),
                     feed_name_list=[model.x.name, model.y_.name],
                     param_list=[model.W, model.b],
                     shuffle_within_partition=True,
@@ -87,9 +91,9 @@ def train(
             context.stop()
 
 
-def _rows(context: Any, blocks: Any, partitions: int, epoch: int) -> Any:
+def _rows(spark: Session, blocks: Any, partitions: int, epoch: int) -> Any:
     """The rows of an epoch; after the first, each block of them is with a worker at random."""
-    with worker_environment(context, "tensorflow"):
+    with worker_environment(spark, "tensorflow"):
         spread = blocks.partitionBy(partitions, RandomPartitioner(partitions, epoch)) if epoch else blocks
         return spread.flatMap(idx_files.rows)
 

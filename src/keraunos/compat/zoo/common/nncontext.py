@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError
-from keraunos.own_python import choose_own_python
+from keraunos.session.registry import session_of
 
 __all__ = [
     "ZooContext",
@@ -80,7 +80,7 @@ def init_nncontext(
         raise JobError(f"`conf` must be a SparkConf or an application's name. Received: {conf!r}.")
     context = builder.getOrCreate().sparkContext
     # What programs make of Samples and arrays here is made of them in workers, too.
-    choose_own_python(context)
+    session_of(context).choose_own_python()
     context.setLogLevel(spark_log_level.upper())
     if redirect_spark_log:
         _bigdl.redire_spark_logs()
@@ -91,7 +91,7 @@ def getOrCreateSparkContext(conf: SparkConf | None = None, appName: str | None =
     """The running Spark context, or a new one."""
     conf = init_spark_conf() if conf is None else conf
     context = SparkContext.getOrCreate(conf if appName is None else conf.setAppName(appName))
-    choose_own_python(context)
+    session_of(context).choose_own_python()
     return context
 
 

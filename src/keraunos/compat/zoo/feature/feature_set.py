@@ -10,6 +10,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.collection import Images
 from keraunos.compat.zoo.bigdl.transform.vision.frames import ImageFrame
 from keraunos.compat.zoo.bigdl.transform.vision.preprocessing import Preprocessing, checked_step
 from keraunos.errors import JobError
+from keraunos.session.registry import started_session
 
 
 class FeatureSet:
@@ -114,9 +115,7 @@ def spread(images: Images) -> Any:
     """Images as an RDD."""
     if not images.is_local:
         return images.features
-    from pyspark import SparkContext
-
-    return images.spread(SparkContext.getOrCreate())
+    return images.spread(started_session())
 
 
 def _applied(step: Preprocessing, elements: Iterator[Any]) -> Iterator[Any]:

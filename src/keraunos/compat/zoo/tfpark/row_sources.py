@@ -22,6 +22,8 @@ from keraunos.job.columns import Columns
 from keraunos.launch.paired_partitions import with_marks
 from keraunos.launch.spark import worker_environment
 from keraunos.ml.validation_rows import INDICATOR, with_validation
+from keraunos.session.registry import session_of
+from keraunos.session.session import Session
 
 # The column that says which rows are to validate on.
 VALIDATION = INDICATOR
@@ -43,7 +45,7 @@ class RowSource(ABC):
         training, other = self.training(workers), validation.training(workers)
         assert isinstance(training, RDD)
         assert isinstance(other, RDD)
-        with worker_environment(training.context, "tensorflow"):
+        with worker_environment(session_of(training), "tensorflow"):
             return with_marks(training, other, workers)
 
     @abstractmethod
@@ -58,7 +60,7 @@ class RowSource(ABC):
         """All rows, brought to the driver, as one array a tensor."""
         entries: list[list[Any]] = [[] for _ in metas]
         records = self.records()
-        with worker_environment(records.context, "tensorflow"):
+        with worker_environment(session_of(records), "tensorflow"):
             brought = records.toLocalIterator(prefetchPartitions=True)
         for record in brought:
             for entry, kept in zip(record, entries, strict=True):
@@ -91,8 +93,8 @@ class RddRows(RowSource):
 class ArrayRows(RowSource):
     """Arrays of the driver's, sliced along their first axis."""
 
-    def __init__(self, context: Any, arrays: Sequence[Array]) -> None:
-        self._context = context
+    def __init__(self, session: Session, arrays: Sequence[Array]) -> None:
+        self._session = session
         self._arrays = list(arrays)
         self._rows = len(self._arrays[0])
 
@@ -109,18 +111,18 @@ class ArrayRows(RowSource):
         if not isinstance(validation, ArrayRows):
             return super().with_validation(workers, validation, columns)
         both = zip(self._cut(workers), validation._cut(workers), strict=True)
-        return self._context.parallelize(list(both), workers).flatMap(_marked_rows_of)
+        return self._session.parallelize(list(both), workers).flatMap(_marked_rows_of)
 
     def records(self) -> RDD[tuple[Any, ...]]:
         """One portion of the arrays a slot, in order."""
-        return self._portions(max(1, min(self._rows, self._context.defaultParallelism)))
+        return self._portions(max(1, min(self._rows, self._session.parallelism)))
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
         """The arrays, which are here already."""
         return self._arrays
 
     def _portions(self, count: int) -> RDD[Any]:
-        return self._context.parallelize(self._cut(count), count).flatMap(_rows_of)
+        return self._session.parallelize(self._cut(count), count).flatMap(_rows_of)
 
     def _cut(self, count: int) -> list[tuple[Array, ...]]:
         bounds = [self._rows * i // count for i in range(count + 1)]

@@ -16,6 +16,7 @@ from keraunos.compat.zoo.tfpark.row_sources import RowSource
 from keraunos.compat.zoo.tfpark.seeded_shuffles import with_seeds
 from keraunos.compat.zoo.tfpark.structure import TensorMeta, pack
 from keraunos.errors import JobError
+from keraunos.session.session import Session
 
 _READ_TOGETHER = 64
 _BATCHING = ("BatchDataset", "MapAndBatchDataset")
@@ -30,7 +31,7 @@ class TfDataRows(RowSource):
 
     def __init__(
         self,
-        context: Any,
+        session: Session,
         dataset: Any,
         *,
         argument: str = "dataset",
@@ -43,7 +44,7 @@ class TfDataRows(RowSource):
 
         if not isinstance(dataset, (tf.data.Dataset, tf.compat.v1.data.Dataset)):
             raise JobError(f"`{argument}` must be a tf.data.Dataset. Received: {dataset!r}.")
-        self._context = context
+        self._session = session
         dataset = dataset.unbatch() if batched else dataset
         self._graph = with_seeds(_serialized(dataset))
         if check:
@@ -78,9 +79,9 @@ class TfDataRows(RowSource):
 
     def _read(self, parts: int) -> RDD[Any]:
         task = functools.partial(
-            _elements, self._context.broadcast(self._graph), self._types, parts, self._by_file, self._threads
+            _elements, self._session.broadcast(self._graph), self._types, parts, self._by_file, self._threads
         )
-        return self._context.parallelize(range(parts), parts).mapPartitions(task)
+        return self._session.parallelize(range(parts), parts).mapPartitions(task)
 
 
 def _plain(element_spec: Any) -> Any:

@@ -24,7 +24,8 @@ from keraunos.compat.zoo.tfpark.tfrecord_rows import TfRecordRows
 from keraunos.errors import JobError
 from keraunos.job.columns import Columns, Slot
 from keraunos.launch.predict import predict_rdd
-from keraunos.launch.preflight import total_slots
+from keraunos.session.registry import running_session, session_of
+from keraunos.session.session import Session
 
 # How many rows a prediction takes at once where nothing was said; what it gives does not depend on it.
 _PREDICTED_TOGETHER = 128
@@ -59,7 +60,7 @@ class TFDataset:
         shuffle: bool = True,
     ) -> None:
         self.has_batch = check_batches(batch_size, batch_per_thread)
-        self.total_core_num = total_slots(_context())
+        self.total_core_num = _session().slots()
         self.batch_size = batch_size if self.has_batch else self.total_core_num
         self.batch_per_thread = batch_per_thread if self.has_batch else 1
         self.hard_code_batch_size = bool(hard_code_batch_size)
@@ -128,7 +129,7 @@ class TFDataset:
         shuffle: bool = True,
     ) -> TFDataset:
         """The rows of arrays: one, or a nest of them, such as (features, labels)."""
-        context = _context()
+        session = _session()
         structure, arrays = array_structure(tensors, "tensors")
         structure = named_pair(structure)
         validation = None
@@ -139,9 +140,9 @@ class TFDataset:
                     f"`val_tensors` must have the structure, types and shapes of `tensors`. Expected: {structure!r}. "
                     f"Received: {named_pair(other)!r}."
                 )
-            validation = ArrayRows(context, val_arrays)
+            validation = ArrayRows(session, val_arrays)
         return cls(
-            ArrayRows(context, arrays),
+            ArrayRows(session, arrays),
             structure,
             batch_size,
             batch_per_thread,
@@ -202,11 +203,12 @@ class TFDataset:
         shuffle: bool = True,
     ) -> TFDataset:
         """Records of TFRecord files under any Hadoop path, as strings for `tf.io.parse_example` and the like."""
+        session = session_of(sc)
         validation = None
         if validation_file_path is not None:
-            validation = TfRecordRows(sc, validation_file_path, "validation_file_path")
+            validation = TfRecordRows(session, validation_file_path, "validation_file_path")
         return cls(
-            TfRecordRows(sc, file_path),
+            TfRecordRows(session, file_path),
             [TensorMeta("string", (), "input")],
             batch_size,
             batch_per_thread,
@@ -272,18 +274,18 @@ class TFDataset:
         are made by one task. With `batch_outside` its elements are batches, which are taken apart. `remove_checking`
         lets through what is refused otherwise. With `auto_shard_files` each task reads files of its own.
         """
-        context = _context()
+        session = _session()
         options: dict[str, Any] = {
             "check": not remove_checking,
             "batched": bool(batch_outside),
             "by_file": bool(auto_shard_files),
             "threads": (inter_threads, intra_threads),
         }
-        rows = TfDataRows(context, dataset, **options)
+        rows = TfDataRows(session, dataset, **options)
         structure = named_pair(rows.structure)
         validation = None
         if validation_dataset is not None:
-            validation = TfDataRows(context, validation_dataset, argument="validation_dataset", **options)
+            validation = TfDataRows(session, validation_dataset, argument="validation_dataset", **options)
             if named_pair(validation.structure) != structure:
                 raise JobError(
                     "`validation_dataset` must have elements of the same structure. Expected: "
@@ -475,5 +477,5 @@ class TFDataset:
         return self.batch_size // self.workers if self.batch_size > 0 and self.has_batch else self.batch_per_thread
 
 
-def _context() -> Any:
-    return SparkContext._active_spark_context or init_nncontext()
+def _session() -> Session:
+    return running_session() or session_of(init_nncontext())

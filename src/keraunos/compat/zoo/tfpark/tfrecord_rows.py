@@ -18,6 +18,7 @@ from pyspark import RDD
 from keraunos import scratch
 from keraunos.compat.zoo.tfpark.row_sources import RowSource
 from keraunos.errors import DataError, JobError
+from keraunos.session.session import Session
 
 _GZIP = b"\x1f\x8b"
 _READ_TOGETHER = 64
@@ -26,9 +27,9 @@ _READ_TOGETHER = 64
 class TfRecordRows(RowSource):
     """The records of one or more files, in the order of the files' names."""
 
-    def __init__(self, context: Any, path: str, argument: str = "file_path") -> None:
-        self._context = context
-        self._files = _listed(context, path, argument)
+    def __init__(self, session: Session, path: str, argument: str = "file_path") -> None:
+        self._session = session
+        self._files = _listed(session, path, argument)
 
     def partitions(self) -> None:
         """As many as are wanted: several tasks may share a file."""
@@ -45,38 +46,26 @@ class TfRecordRows(RowSource):
     def _portions(self, parts: int) -> RDD[Any]:
         portions = [(file, part, parts) for file in self._files for part in range(parts)]
         if all(urlparse(file).scheme in ("", "file") for file in self._files):
-            return self._context.parallelize(portions, len(portions)).flatMap(_read_portion)
-        return self._context.union(
+            return self._session.parallelize(portions, len(portions)).flatMap(_read_portion)
+        return self._session.union(
             [
-                self._context.binaryFiles(file).mapPartitions(functools.partial(_read_contents, part, parts))
+                self._session.binary_files(file).mapPartitions(functools.partial(_read_contents, part, parts))
                 for file, part, parts in portions
             ]
         )
 
 
-def _listed(context: Any, path: Any, argument: str) -> list[str]:
+def _listed(session: Session, path: Any, argument: str) -> list[str]:
     """The files at a path: a file, a folder, a pattern, or several with commas between them."""
     if not isinstance(path, str) or not path:
         raise JobError(f"`{argument}` must be the path of TFRecord files. Received: {path!r}.")
-    configuration = context._jsc.hadoopConfiguration()
-    hadoop_path = context._jvm.org.apache.hadoop.fs.Path
-    files: list[str] = []
-    for each in path.split(","):
-        place = hadoop_path(each.strip())
-        system = place.getFileSystem(configuration)
-        for status in system.globStatus(place) or []:
-            inside = system.listStatus(status.getPath()) if status.isDirectory() else [status]
-            files += [str(file.getPath().toString()) for file in inside if _is_data(file)]
+    files = [file for each in path.split(",") for file in session.files_at(each.strip())]
     if not files:
         raise JobError(
             f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, where there is none. Give a "
             "file, a folder, or a pattern such as 'hdfs:///data/part-*'."
         )
     return sorted(files)
-
-
-def _is_data(status: Any) -> bool:
-    return not status.isDirectory() and not str(status.getPath().getName()).startswith(("_", "."))
 
 
 def _read_portion(portion: tuple[str, int, int]) -> Iterator[tuple[bytes]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from keraunos.compat.zoo.bigdl.util.common import Sample
 from keraunos.errors import JobError
+from keraunos.session.registry import session_of
 
 __all__ = [
     "Sample",
@@ -28,7 +29,7 @@ __all__ = [
 
 def to_sample_rdd(x: Any, y: Any, sc: Any, num_slices: int | None = None) -> Any:
     """An RDD of a `Sample` for each row of two arrays."""
-    return sc.parallelize(list(zip(x, y, strict=True)), num_slices).map(_sample_of)
+    return session_of(sc).parallelize(list(zip(x, y, strict=True)), num_slices).map(_sample_of)
 
 
 def get_node_ip() -> str:

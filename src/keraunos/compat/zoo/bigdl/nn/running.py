@@ -17,7 +17,7 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import DataError
 from keraunos.job.columns import Columns
 from keraunos.launch.predict import predict_rdd
-from keraunos.own_python import own_python
+from keraunos.session.registry import session_of
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.bigdl.nn.module import Layer
@@ -67,7 +67,7 @@ def measured(model: Any, arrays: Sequence[Array], batch_size: int, methods: Sequ
 
 def input_shapes(records: Any) -> list[tuple[int, ...]]:
     """The shapes of the features of an RDD's Samples."""
-    with own_python(records.context):
+    with session_of(records).own_python():
         first = records.take(1)
     if not first:
         raise DataError("The RDD must have at least one record. Received: none.")

@@ -19,10 +19,11 @@ from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import JobError
-from keraunos.launch import local, preflight, spark
+from keraunos.launch import local, spark
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import write_vector
 from keraunos.parameters import Layout, Vector
+from keraunos.session.registry import session_of
 
 
 class Optimizer:
@@ -160,7 +161,7 @@ class Optimizer:
         data = records.spread(entries) if records.rdd is not None else None
         workers = 1
         if data is not None:
-            workers = max(1, min(data.getNumPartitions(), preflight.total_slots(data.context), self._batch_size))
+            workers = max(1, min(data.getNumPartitions(), session_of(data).slots(), self._batch_size))
         job = training.job_for(
             model,
             self._method,

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from keraunos.compat.zoo.bigdl.optim.methods import DOUBLEMAX
 from keraunos.errors import DataError, JobError
-from keraunos.own_python import choose_own_python
+from keraunos.session.registry import running_session, session_of
+from keraunos.session.session import Session
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkConf, SparkContext, SparkFiles
@@ -284,8 +285,7 @@ def to_list(a: Any) -> list[Any]:
 
 def to_sample_rdd(x: Any, y: Any, numSlices: int | None = None) -> Any:
     """An RDD of a `Sample` for each row of two arrays."""
-    context = get_spark_context()
-    pairs = context.parallelize(list(zip(x, y, strict=True)), numSlices)
+    pairs = _session().parallelize(list(zip(x, y, strict=True)), numSlices)
     return pairs.map(_sample_of)
 
 
@@ -305,8 +305,12 @@ def get_spark_context(conf: Any = None) -> Any:
     from pyspark import SparkContext
 
     context = SparkContext.getOrCreate(conf=create_spark_conf() if conf is None else conf)
-    choose_own_python(context)
+    session_of(context).choose_own_python()
     return context
+
+
+def _session() -> Session:
+    return session_of(get_spark_context())
 
 
 def get_spark_sql_context(sc: Any) -> Any:
@@ -318,45 +322,27 @@ def get_spark_sql_context(sc: Any) -> Any:
 
 def init_engine(bigdl_type: str = "float") -> None:
     """There is no engine to start; workers of a Spark on this machine run the program's own Python from here on."""
-    from pyspark import SparkContext
-
     del bigdl_type
-    if SparkContext._active_spark_context is not None:
-        choose_own_python(SparkContext._active_spark_context)
+    session = running_session()
+    if session is not None:
+        session.choose_own_python()
 
 
 def get_node_and_core_number(bigdl_type: str = "float") -> tuple[int, int]:
     """How many machines run tasks, and how many tasks each of them runs at once."""
     del bigdl_type
-    from keraunos.launch.preflight import total_slots
-
-    context = get_spark_context()
-    slots = total_slots(context)
-    if context.master.startswith("local"):
+    session = _session()
+    slots = session.slots()
+    if session.master.startswith("local"):
         return 1, slots
-    cores = min(slots, int(context.getConf().get("spark.executor.cores", "1")))
+    cores = min(slots, int(session.setting("spark.executor.cores") or 1))
     return max(1, slots // cores), cores
 
 
 def redire_spark_logs(bigdl_type: str = "float", log_path: str | None = None) -> None:
     """Let Spark's log from INFO on go to a file, by default `bigdl.log` here, and only errors to the console."""
     del bigdl_type
-    path = str(Path(log_path or "bigdl.log").absolute())
-    jvm = get_spark_context()._jvm
-    log4j = jvm.org.apache.logging.log4j
-    logging_context = log4j.LogManager.getContext(False)  # noqa: FBT003 - Java knows no names
-    configuration = logging_context.getConfiguration()
-    layout = log4j.core.layout.PatternLayout.newBuilder().withPattern("%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex").build()
-    file = log4j.core.appender.FileAppender.newBuilder().withFileName(path)
-    file = file.setName("bigdl").setLayout(layout).build()
-    file.start()
-    root = configuration.getRootLogger()
-    for name, appender in dict(root.getAppenders()).items():
-        root.removeAppender(name)
-        if name != "bigdl":
-            root.addAppender(appender, log4j.Level.ERROR, None)
-    root.addAppender(file, log4j.Level.INFO, None)
-    logging_context.updateLoggers()
+    _session().log_to_file(str(Path(log_path or "bigdl.log").absolute()))
 
 
 def show_bigdl_info_logs(bigdl_type: str = "float") -> None:
@@ -376,14 +362,14 @@ def create_tmp_path() -> str:
 
 def text_from_path(path: str) -> Any:
     """The first line of a text file under any Hadoop path."""
-    return get_spark_context().textFile(path).first()
+    return _session().text_file(path).first()
 
 
 def get_local_file(a_path: str) -> str:
     """A local path of a file: its own, or that of a copy where it lies elsewhere."""
     if not is_distributed(a_path):
         return a_path
-    (_, content), *_ = get_spark_context().binaryFiles(a_path).take(1)
+    (_, content), *_ = _session().binary_files(a_path).take(1)
     local = create_tmp_path()
     Path(local).write_bytes(content)
     return local

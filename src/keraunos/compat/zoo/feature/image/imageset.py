@@ -17,6 +17,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.image_feature import FLOATS, PRE
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.compat.zoo.feature.image.imagePreprocessing import ImageBytesToMat
 from keraunos.errors import JobError
+from keraunos.session.registry import session_of
 
 __all__ = ["DistributedImageSet", "ImageSet", "LocalImageSet"]
 # It had these from BigDL, and gave them to programs that took everything from it.
@@ -63,15 +64,18 @@ class ImageSet:
         """
         del bigdl_type
         sized = None if -1 in {resize_height, resize_width} else (int(resize_height), int(resize_width))
+        session = None if sc is None else session_of(sc)
         if not with_label:
-            files = read_local(path, sized) if sc is None else read_distributed(sc, path, min_partitions, sized)
+            files = (
+                read_local(path, sized) if session is None else read_distributed(session, path, min_partitions, sized)
+            )
             return set_of(Images(files).through(ImageBytesToMat(image_codec=image_codec)))
-        root, folders = class_folders(path, sc)
+        root, folders = class_folders(path, session)
         classes = {name: number for number, name in enumerate(folders, 1 if one_based_label else 0)}
-        if sc is None:
+        if session is None:
             read = Images([feature for name in folders for feature in read_local(f"{root}/{name}", sized)])
         else:
-            read = Images(read_distributed(sc, f"{path.rstrip('/')}/*/*", min_partitions, sized))
+            read = Images(read_distributed(session, f"{path.rstrip('/')}/*/*", min_partitions, sized))
         found = Images(read.values(functools.partial(labelled, classes, root)))
         return set_of(found.through(ImageBytesToMat(image_codec=image_codec)), classes)
 

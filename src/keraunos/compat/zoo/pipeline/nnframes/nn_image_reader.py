@@ -44,7 +44,7 @@ class NNImageReader:
         """
         del bigdl_type
         spark = SparkSession.builder.getOrCreate()
-        images = ImageSet.read(path, sc or spark.sparkContext, minPartitions, resizeH, resizeW, image_codec).images
+        images = ImageSet.read(path, sc or spark, minPartitions, resizeH, resizeW, image_codec).images
         schema = StructType([StructField("image", NNImageSchema.byteSchema, nullable=True)])
         return spark.createDataFrame(spread(images).mapPartitions(image_rows), schema, verifySchema=False)
 

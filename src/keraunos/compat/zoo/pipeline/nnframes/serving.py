@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, StructField, StructType
 
 from keraunos.compat.zoo.pipeline.api.keras import training
@@ -18,9 +17,9 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import ColumnError, DataError, ModelError
 from keraunos.job.columns import Columns
 from keraunos.launch.predict import predict_rdd
-from keraunos.launch.preflight import total_slots
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.ml.persistence import MODEL_FILE, Parts
+from keraunos.session.registry import running_session, session_of
 
 _ROWS_A_SLOT = 4
 _STEP = "samplePreprocessing"
@@ -28,8 +27,8 @@ _STEP = "samplePreprocessing"
 
 def rows_at_once() -> int:
     """How many rows are predicted for at once where nothing was said: four a slot."""
-    context = SparkContext._active_spark_context
-    return _ROWS_A_SLOT * (1 if context is None else total_slots(context))
+    session = running_session()
+    return _ROWS_A_SLOT * (1 if session is None else session.slots())
 
 
 def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
@@ -48,7 +47,7 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
     source, columns = _served(keras_model(stage.model, shapes))
     reading = rows.Reading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
     task = functools.partial(rows.kept_records, reading, schema.names.index(features))
-    slots = total_slots(dataset.sparkSession.sparkContext)
+    slots = session_of(dataset).slots()
     pairs = dataset.rdd.mapPartitions(task, preservesPartitioning=True)
     found = predict_rdd(pairs, source, columns, -(-stage.getBatchSize() // slots), kept=True)
     kind: DataType = DoubleType()

@@ -23,12 +23,13 @@ from keraunos.compat.zoo.pipeline.nnframes.rows import Reading, feature_shapes, 
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import ColumnError, DataError, JobError, ModelError
-from keraunos.launch import preflight, spark
+from keraunos.launch import spark
 from keraunos.launch.given_paths import given_path
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive, to_archive
 from keraunos.learners.keras_variables import write_vector
 from keraunos.parameters import Layout, Vector
+from keraunos.session.registry import session_of
 
 if TYPE_CHECKING:
     from keraunos.compat.zoo.pipeline.nnframes.nn_classifier import NNEstimator
@@ -80,7 +81,7 @@ def train(estimator: NNEstimator, dataset: Any) -> None:
         rule,
         {**plan.schedule(before), "seed": 0},
         batch_size=batch_size,
-        workers=max(1, min(int(data.getNumPartitions()), preflight.total_slots(data.context), batch_size)),
+        workers=max(1, min(int(data.getNumPartitions()), session_of(data).slots(), batch_size)),
     )
     if estimator.getDataCacheLevel() != "DRAM":
         job = replace(job, memory_budget=1)

@@ -20,6 +20,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.image_feature import (
 )
 from keraunos.compat.zoo.bigdl.transform.vision.preprocessing import Preprocessing, checked_step
 from keraunos.errors import DataError, JobError
+from keraunos.session.session import Session
 
 
 class Images:
@@ -48,11 +49,11 @@ class Images:
         """What a function says of each image: a list, or an RDD."""
         return list(map(function, self.features)) if self.is_local else self.features.map(function)
 
-    def spread(self, context: Any) -> Any:
+    def spread(self, session: Session) -> Any:
         """The images as an RDD."""
         if not self.is_local:
             return self.features
-        return context.parallelize(self.features, max(1, min(len(self.features), context.defaultParallelism)))
+        return session.parallelize(self.features, max(1, min(len(self.features), session.parallelism)))
 
 
 def read_local(path: str, sized: tuple[int, int] | None) -> list[ImageFeature]:
@@ -68,9 +69,9 @@ def read_local(path: str, sized: tuple[int, int] | None) -> list[ImageFeature]:
     return [_file_feature(sized, os.path.abspath(file), Path(file).read_bytes()) for file in files]  # noqa: PTH100 - resolve() would follow links
 
 
-def read_distributed(context: Any, path: str, partitions: int, sized: tuple[int, int] | None) -> Any:
+def read_distributed(session: Session, path: str, partitions: int, sized: tuple[int, int] | None) -> Any:
     """The files of folders, or those that paths with wildcards name, on any Hadoop file system, as an RDD."""
-    files = context.binaryFiles(path, partitions)
+    files = session.binary_files(path, partitions)
     return files.mapPartitions(functools.partial(_file_features, sized), preservesPartitioning=True)
 
 
@@ -83,18 +84,15 @@ def labelled(classes: Mapping[str, int], root: str, feature: ImageFeature) -> Im
     return made
 
 
-def class_folders(path: str, context: Any) -> tuple[str, list[str]]:
+def class_folders(path: str, session: Session | None) -> tuple[str, list[str]]:
     """The folder's own path, and the names of the folders in it, in their order."""
-    if context is None:
+    if session is None:
         root = Path(path).absolute()
         found = sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
         base = str(root)
     else:
-        jvm = context._jvm
-        place = jvm.org.apache.hadoop.fs.Path(path)
-        system = place.getFileSystem(context._jsc.hadoopConfiguration())
-        base = str(system.getFileStatus(place).getPath().toUri().getPath())
-        found = sorted(str(each.getPath().getName()) for each in system.listStatus(place) if each.isDirectory())
+        folder = session.folder(path)
+        base, found = folder.path, folder.folders()
     if not found:
         raise DataError(f"`path` must be a folder with a folder for each class. Received: {path!r}, which has none.")
     return base, found

@@ -17,6 +17,7 @@ from keraunos.compat.zoo.bigdl.transform.vision.image_feature import (
 )
 from keraunos.compat.zoo.bigdl.transform.vision.steps import BytesToMat
 from keraunos.errors import JobError
+from keraunos.session.registry import session_of
 
 
 class ImageFrame:
@@ -30,7 +31,7 @@ class ImageFrame:
     def read(cls, path: str, sc: Any = None, min_partitions: int = 1, bigdl_type: str = "float") -> ImageFrame:
         """The images under a path, decoded: on the driver, or with a SparkContext on executors."""
         del bigdl_type
-        files = read_local(path, None) if sc is None else read_distributed(sc, path, min_partitions, None)
+        files = read_local(path, None) if sc is None else read_distributed(session_of(sc), path, min_partitions, None)
         return frame_of(Images(files).through(BytesToMat()))
 
     @classmethod

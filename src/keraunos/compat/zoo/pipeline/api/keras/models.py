@@ -22,7 +22,7 @@ from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2, tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import JobError, ModelError
 from keraunos.job.columns import Columns
-from keraunos.launch import local, preflight, spark
+from keraunos.launch import local, spark
 from keraunos.launch.evaluate import evaluate_rdd
 from keraunos.launch.given_paths import GivenPath, given_path
 from keraunos.launch.predict import predict_rdd
@@ -31,6 +31,7 @@ from keraunos.learners.keras_archive import from_archive, live_source, to_archiv
 from keraunos.learners.keras_variables import write_vector
 from keraunos.learners.registry import import_keras_on
 from keraunos.parameters import Layout, Vector
+from keraunos.session.registry import session_of
 from keraunos.trust import trusting
 
 import_keras_on("tensorflow")
@@ -401,7 +402,7 @@ def _of(kind: type[KerasNet], model: Any) -> KerasNet:
 
 
 def _workers(rdd: Any, batch_size: int) -> int:
-    return max(1, min(int(rdd.getNumPartitions()), preflight.total_slots(rdd.context), batch_size))
+    return max(1, min(int(rdd.getNumPartitions()), session_of(rdd).slots(), batch_size))
 
 
 def _one(arrays: Sequence[Array]) -> Any:

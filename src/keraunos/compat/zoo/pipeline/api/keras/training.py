@@ -31,6 +31,7 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
 from keraunos.learners.keras_archive import check_trainable, live_source
 from keraunos.ml.signature import Port, Signature
+from keraunos.session.registry import session_of
 
 # What Analytics Zoo's names of optimizers stand for.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
@@ -158,7 +159,7 @@ def with_held_out(rdd: Any, held_out: Sequence[Array] | None) -> Any:
     """An RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
     if held_out is None:
         return rdd
-    task = functools.partial(_marked, rdd.context.broadcast(list(held_out)), rdd.getNumPartitions())
+    task = functools.partial(_marked, session_of(rdd).broadcast(list(held_out)), rdd.getNumPartitions())
     return rdd.mapPartitionsWithIndex(task, preservesPartitioning=True)
 
 

@@ -7,9 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-
 from keraunos.errors import JobError
 
 logger = logging.getLogger(__name__)
@@ -20,12 +17,13 @@ _CHUNK = 4 << 20
 class HadoopFolder:
     """A folder under any Hadoop path: `hdfs://`, `s3a://`, `viewfs://`, `file:/` or a plain local one.
 
+    `Session.folder` makes it, from the SparkSession or the SparkContext whose settings count.
+
     Any thread may use it: each has its own connection to the JVM, which ends with it, and Hadoop's file systems are
     shared by threads.
     """
 
-    def __init__(self, spark: SparkSession | SparkContext, path: str) -> None:
-        driver: Any = spark
+    def __init__(self, driver: Any, path: str) -> None:
         self._driver = driver
         self._path_class = driver._jvm.org.apache.hadoop.fs.Path
         path_given = self._path_class(path)
@@ -48,6 +46,11 @@ class HadoopFolder:
         if above is None:
             raise OSError(f"{self.uri!r} lies in no folder.")
         return HadoopFolder(self._driver, str(above.toString()))
+
+    @property
+    def path(self) -> str:
+        """The folder's path on its file system, without the scheme and the host."""
+        return str(self._path.toUri().getPath())
 
     @property
     def local_path(self) -> str | None:
@@ -158,6 +161,12 @@ class HadoopFolder:
         """What lies directly in the folder."""
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
 
+    def folders(self) -> list[str]:
+        """The names of the folders that lie directly in it, in their order."""
+        return sorted(
+            str(each.getPath().getName()) for each in self._system.listStatus(self._path) if each.isDirectory()
+        )
+
     def make(self, name: str = "") -> None:
         """Make a sub-folder, or the folder itself, with what is missing above it."""
         if not self._system.mkdirs(self._file(name)):
@@ -221,6 +230,20 @@ class HadoopFolder:
                 "the name meant another place."
             )
         return self._path_class(self._path, name)
+
+
+def files_at(driver: Any, path: str) -> list[str]:
+    """The addresses of the data files at a path: a file, all files of a folder, or what a pattern matches."""
+    place = driver._jvm.org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(_hadoop_configuration(driver))
+    files: list[Any] = []
+    for status in system.globStatus(place) or []:
+        files += system.listStatus(status.getPath()) if status.isDirectory() else [status]
+    return [str(file.getPath().toString()) for file in files if _is_data(file)]
+
+
+def _is_data(status: Any) -> bool:
+    return not status.isDirectory() and not str(status.getPath().getName()).startswith(("_", "."))
 
 
 def _hadoop_configuration(driver: Any) -> Any:
