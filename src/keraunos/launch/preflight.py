@@ -44,6 +44,7 @@ class Cluster:
     `advertised`.
     """
 
+    executors: int
     slots: int
     task_cpus: int
     workers_on_host: int
@@ -85,6 +86,7 @@ def survey(
     driver = (setting(context, "spark.driver.host"), setting(context, "spark.driver.bindAddress"))
     bind, advertised = listening(context.master, *driver) if host is None else (_own_address(context, host),) * 2
     return Cluster(
+        executors=max(1, executors),
         slots=slots,
         task_cpus=task_cpus,
         workers_on_host=per_host,

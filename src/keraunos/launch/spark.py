@@ -35,6 +35,7 @@ from keraunos.launch import interrupts, preflight
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callback_checks import check_callbacks
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
@@ -68,6 +69,7 @@ def fit(
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
     hooks: Sequence[Hooks] = (),
+    listeners: Sequence[Any] = (),
     verbose: int | str = "auto",
     host: str | None = None,
     memory: RuleMemory | None = None,
@@ -79,7 +81,8 @@ def fit(
     `keraunos.data.records`). An RDD is computed once and never shuffled. `host` is the address of this machine that
     the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports. `memory` carries
     what the server's rule remembers from one fit to the next. With `checkpoints` the training is saved there as it
-    goes, and goes on from there when this is called again.
+    goes, and goes on from there when this is called again. `listeners` are told what happens (see
+    `keraunos.telemetry.listener`).
     """
     check_callbacks(callbacks)
     context = _context_of(data)
@@ -90,11 +93,16 @@ def fit(
         job = replace(job, memory_budget=cluster.memory_budget)
     # Spark may have to run something for this; nothing is open yet that a Ctrl-C could leave behind.
     rows = _one_partition_a_worker(data, job)
-    with Interrupts(), saved(job, checkpoints, lambda path: folder_of(context, path)) as saving:
+    with (
+        Interrupts(),
+        FitEvents(job, listeners, executors=cluster.executors, slots=cluster.slots) as events,
+        saved(job, checkpoints, lambda path: folder_of(context, path)) as saving,
+    ):
 
         def attempt() -> TrainingResult:
             with Fit.open(
                 job,
+                events,
                 host=cluster.host,
                 advertised=cluster.advertised,
                 custom_objects=custom_objects,
@@ -109,7 +117,7 @@ def fit(
                 return _launched(job, rows, opened, context, cluster, custom_objects)
 
         with ledger_of(context).hold(min(job.placement.tasks(job.workers), cluster.slots), cluster.slots):
-            return until_whole(attempt, saving)
+            return until_whole(attempt, saving, events.warn)
 
 
 def _launched(
