@@ -16,8 +16,10 @@ import time
 import numpy as np
 
 import keraunos
+from keraunos.batch import BatchSpec
 from keraunos.exchange.client import Client
 from keraunos.exchange.hosting import SliceHost, slice_of
+from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.server import Server
 from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind
@@ -72,11 +74,11 @@ def work(rank, connection, servers, size, curve, sockets, counts, gate, seconds)
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
     layout = Layout(("w",), ((size,),), trainable=1)
     with Client(connection, rank, 1, share_memory=not (sockets or curve)) as client:
-        client.hello({"versions": {}})
-        facts = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "", "parts": 1}
+        client.hello({})
+        facts = ShardFacts(10, 0, BatchSpec.from_json(SPEC), "", 1)
         with SliceHost(client, PLAN, 2) as host:
             hosts = servers == "workers"
-            start = client.ready({**facts, "slice": host.connection} if hosts else facts)
+            start = client.ready(facts, host.address if hosts else None)
             hosted = host.begin(start, slice_of(start, rank, layout), None, thread=False) if hosts else None
             bells = host.bells(start) if hosts else None
             with Slices(client, PLAN, layout, 1, start, hosted=hosted, bells=bells) as slices:

@@ -20,7 +20,8 @@ from fuzz.json_values import INTEGERS, Values
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.endpoint import Endpoint
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.message_parts import SlicePlace
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import MAX_COUNTER, Kind, Message, pack_arrays, pack_typed
 from keraunos.job.placement import FIRST_SERVER, placement_of
 from keraunos.parameters import Layout
@@ -34,6 +35,10 @@ _SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
 _PLACE = {"address": "tcp://127.0.0.1:5000", "credentials": {"secret": "s", "server_secret": ""}}
 _READY = {"rows": 10, "validation_rows": 0, "spec": _SPEC, "digest": "d", "parts": 1, "slice": _PLACE}
 _STATE = {"for": 1, "size": 8, "arrays": [["float32", [2]]], "complete": True}
+_LAP = {
+    "rows": 1, "shapes": [[1], [1]], "split": 1, "tally": _TALLY, "epoch": 0, "lap": 0, "step": 1, "ends_epoch": False,
+    "final": False, "skipped": 0, "trained": True,
+}  # fmt: skip
 _WORDS = (
     "host", "mark", "pulse", "name", "job", "state", "slice", "rows", "validation_rows", "spec", "digest", "parts",
     "tally", "shapes", "for", "size", "arrays", "complete", "save", "last", "from_others", "value", "got", "sent",
@@ -44,8 +49,8 @@ _BODIES: tuple[tuple[Kind, dict[str, Any]], ...] = (
     (Kind.HELLO, {"host": "h", "mark": "m", "pulse": "ff00", "versions": {}}),
     (Kind.FETCH, {"name": "job"}),
     (Kind.READY, _READY),
-    (Kind.REPORT, {"rows": 1, "round": 0, "shapes": [[2]], "so_far": False, "tally": _TALLY}),
-    (Kind.LAP, {"rows": 1, "shapes": [[1], [1]], "split": 1, "tally": _TALLY}),
+    (Kind.REPORT, {"rows": 1, "round": 0, "shapes": [[2]], "so_far": False, "tally": _TALLY, "epoch": 0, "lap": 0}),
+    (Kind.LAP, _LAP),
     (Kind.PARAMETERS, {"complete": True}),
     (Kind.STATE, _STATE),
     (Kind.STATE, {**_STATE, "for": 2, "save": True, "slice": {"rounds": [], "contributed": [], "applied": 0}}),
@@ -143,7 +148,7 @@ class Member:
     def _trains(self) -> Iterator[tuple[Kind, Message] | None]:
         for lap in range(LAPS):
             shapes, buffer = pack_arrays([np.ones(2), np.ones(1)])
-            body = {"rows": 5, "shapes": shapes, "split": 1, "tally": _TALLY}
+            body = {**_LAP, "rows": 5, "shapes": shapes}
             yield self.say(Kind.LAP, lap, body, memoryview(buffer).cast("B"))
             arrays, state = pack_typed([np.full(2, lap, np.float32)])
             state_body = {"for": self.rank, "size": state.size, "arrays": arrays, "complete": True}
@@ -177,7 +182,7 @@ class Fit:
             blobs={"job": lambda: memoryview(_JOB)},
         )
         if not hosted and not servers:
-            self.state.slices = [{**_PLACE, "start": 0, "stop": LAYOUT.size}]
+            self.state.slices = [SlicePlace(_PLACE["address"], {"secret": "s"}, 0, LAYOUT.size)]
         self.endpoint = NotingEndpoint()
         context: zmq.Context[Any] = cast("Any", None)
         self.coordinator = Coordinator(self.state, context, cast("Endpoint", self.endpoint), clock=lambda: 0.0)

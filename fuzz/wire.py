@@ -13,6 +13,7 @@ from fuzz.choices import Choices
 from fuzz.json_values import INTEGERS, Values
 from keraunos.exchange import wire
 from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.messages import content_of
 from keraunos.exchange.wire import Kind, Message, WireError
 from keraunos.parameters import Layout
 
@@ -79,6 +80,8 @@ def _check(message: Message, frames: list[Any]) -> None:
     assert header == bytes(frames[0])[: wire._HEADER.size]
     assert wire.decode(again, _KEY).kind is message.kind
     assert len(again) == len(frames)
+    # What it says can be said again.
+    json.dumps(content_of(message).body())
 
 
 def _typed(choices: Choices) -> None:

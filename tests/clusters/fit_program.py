@@ -78,7 +78,7 @@ class Told(Hooks):
 
     def on_event(self, event: Any) -> None:
         kind = event.kind.name.lower()
-        tell("heard", fit=self._spec.name, kind=kind, rank=event.rank, rows=event.body.get("rows"))
+        tell("heard", fit=self._spec.name, kind=kind, rank=event.rank, rows=_rows_of(event.said))
 
     def end_lap(self, lap: Any) -> bool:
         tell("lap", fit=self._spec.name, epoch=lap.epoch, step=lap.step, loss=lap.logs.get("loss"))
@@ -87,6 +87,11 @@ class Told(Hooks):
         if lap.epoch == self._spec.hold_at:
             sys.stdin.readline()
         return False
+
+
+def _rows_of(said: Any) -> int | None:
+    """The rows that an event is about, as a member told them."""
+    return getattr(getattr(said, "shard", None) or said, "rows", None)
 
 
 def tell(event: str, **facts: Any) -> None:

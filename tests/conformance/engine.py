@@ -102,7 +102,7 @@ class Threads:
 
     def _serve(self, connection, index):
         try:
-            hosting.host_slice(connection, index, 1, {"versions": loop.versions()})
+            hosting.host_slice(connection, index, 1, loop.versions())
         except ExchangeError:
             pass
         except Exception as error:  # noqa: BLE001 - the test's own thread raises it

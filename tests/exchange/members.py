@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from keraunos.batch import BatchSpec
 from keraunos.errors import ExchangeError
 from keraunos.exchange.client import Client
 from keraunos.exchange.hosting import SliceHost, host_slice, slice_of
+from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.server import Server
 from keraunos.exchange.slices import Slices
 from keraunos.exchange.wire import Kind
 from keraunos.job.placement import placement_of
 
-SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
-FACTS = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "", "parts": 1}
+SPEC = BatchSpec.from_json({"inputs": [[4], "float32"], "targets": None, "weighted": False})
+FACTS = ShardFacts(rows=10, validation_rows=0, spec=SPEC, digest="", parts=1)
 WAIT_SECONDS = 60
 
 
@@ -89,7 +91,7 @@ class Job:
             hosted = None
             if self.servers == "workers":
                 host = stack.enter_context(SliceHost(client, self.plan, self.workers))
-                start = client.ready({**FACTS, "slice": host.connection})
+                start = client.ready(FACTS, host.address)
                 hosted = self._host(client, host, start)
             else:
                 start = client.ready(FACTS)
@@ -150,6 +152,6 @@ class Job:
                 failed.result()
             event = server.events.get(timeout=WAIT_SECONDS)
             if event.kind is Kind.FAILED:
-                raise ExchangeError(str(event.body))
+                raise ExchangeError(str(event.said))
             if event.kind is kind and event.rank < self.workers:
                 said.add(event.rank)

@@ -14,7 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from keraunos.exchange.coordination import Event, Send
 from keraunos.exchange.coordinator_state import CoordinatorState
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.message_parts import SlicePlace
+from keraunos.exchange.messages import Lap
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, LEFT_OUT, SUPERSEDED, Kind, Message
 from keraunos.job.placement import FIRST_SERVER, ON_DRIVER, placement_of
 from keraunos.parameters import Layout
@@ -22,6 +24,10 @@ from keraunos.parameters import Layout
 LAYOUT = Layout(("w",), ((10,),), trainable=1)
 SPEC = {"inputs": [[4], "float32"], "targets": None, "weighted": False}
 FACTS = {"rows": 10, "validation_rows": 0, "spec": SPEC, "digest": "d", "parts": 1}
+LAP = {
+    "rows": 0, "epoch": 0, "lap": 0, "step": 1, "ends_epoch": False, "final": False, "skipped": 0, "trained": True,
+    "shapes": [], "split": 0, "tally": Tally().to_json(),
+}  # fmt: skip
 
 
 def place(rank):
@@ -44,7 +50,7 @@ class Job(RuleBasedStateMachine):
             blobs={"job": lambda: memoryview(b"the job")},
         )
         if self.placement.on_driver:
-            self.state.slices = [{**place(0), "start": 0, "stop": 10}]
+            self.state.slices = [SlicePlace(**place(0), start=0, stop=10)]
         self.ranks = [*range(workers), *range(FIRST_SERVER, FIRST_SERVER + self.placement.server_tasks)]
         self.workers = workers
         self.incarnations = {}
@@ -113,7 +119,7 @@ class Job(RuleBasedStateMachine):
         event, welcome, *stops = actions
         assert [each.message.incarnation for each in stops if each.to_former] == former
         assert all(each.message.body["reason"] == SUPERSEDED for each in stops)
-        assert (event.kind, event.rank, event.body["again"]) == (Kind.HELLO, rank, again)
+        assert (event.kind, event.rank, event.said.again) == (Kind.HELLO, rank, again)
         assert welcome.message.kind is Kind.WELCOME
         assert welcome.message.body["sizes"] == {"job": 7}
 
@@ -167,13 +173,14 @@ class Job(RuleBasedStateMachine):
         if rank is None:
             return
         payload = memoryview(np.array(values).tobytes())
-        body = {"rows": 3, "split": 1, "shapes": [[len(values)]]}
+        body = {**LAP, "rows": 3, "split": 1, "shapes": [[len(values)]]}
         if lap < self.laps.get(rank, 0):
             self.unheard(Kind.LAP, rank, round_=lap, payload=payload, **body)
             return
         self.laps[rank] = lap + 1
         (event,) = self.say(Kind.LAP, rank, round_=lap, payload=payload, **body)
-        assert (event.kind, event.rank, event.round, event.body) == (Kind.LAP, rank, lap, {"rows": 3, "split": 1})
+        assert (event.kind, event.rank, event.round) == (Kind.LAP, rank, lap)
+        assert event.said == Lap.of(body)
         np.testing.assert_array_equal(event.arrays[0], values)
 
     @rule(data=st.data(), first=st.integers(0, 9), count=st.integers(1, 4))
@@ -225,7 +232,8 @@ class Job(RuleBasedStateMachine):
             for wrong in ({"rows": -1}, {"rows": "x"}, {"parts": 0}, {"parts": 65}, {"spec": 7}, {"spec": {}}):
                 self.unheard(Kind.READY, rank, **{**FACTS, "slice": place(rank), **wrong})
         self.unheard(Kind.FETCH, rank, name="something else")
-        self.unheard(Kind.LAP, rank, shapes=[[3]], payload=memoryview(b"12345678"))
+        self.unheard(Kind.LAP, rank, payload=memoryview(b"12345678"), **{**LAP, "shapes": [[3]]})
+        self.unheard(Kind.LAP, rank, shapes=[])
         self.unheard(Kind.LOSSES, rank, payload=memoryview(b"12345678"))
         self.unheard(Kind.LOSSES, rank)
         self.unheard(Kind.PARAMETERS, rank, offset=9, payload=memoryview(np.zeros(2, np.float32)))
@@ -282,9 +290,9 @@ def test_uploads_assemble_in_any_order(data):
     whole = np.arange(10, dtype=np.float32)
     chunks = []
     for each in state.slices:
-        middle = (each["start"] + each["stop"]) // 2
-        for start, stop in ((each["start"], middle), (middle, each["stop"])):
-            chunks.append((each["host_rank"], start, whole[start:stop].copy()))
+        middle = (each.start + each.stop) // 2
+        for start, stop in ((each.start, middle), (middle, each.stop)):
+            chunks.append((each.host_rank, start, whole[start:stop].copy()))
     sent = dict.fromkeys(range(3), 0)
     for rank, start, values in data.draw(st.permutations(chunks)):
         sent[rank] += 1
@@ -297,7 +305,7 @@ def test_uploads_assemble_in_any_order(data):
 
 def started_job(workers):
     state = CoordinatorState(LAYOUT, workers)
-    state.slices = [{**place(0), "start": 0, "stop": 10}]
+    state.slices = [SlicePlace(**place(0), start=0, stop=10)]
     for rank in range(workers):
         state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
         state.receive(Message(Kind.READY, rank, 1, body=FACTS))
@@ -460,14 +468,14 @@ def test_hosts_of_slices_are_told_who_is_left_out():
 @pytest.mark.parametrize("begun", [False, True])
 def test_the_rows_of_one_that_is_left_out_count_only_where_the_others_have_counted_on_them(begun):
     state = CoordinatorState(LAYOUT, 2)
-    state.slices = [{**place(0), "start": 0, "stop": 10}]
+    state.slices = [SlicePlace(**place(0), start=0, stop=10)]
     for rank in range(2):
         state.receive(Message(Kind.HELLO, rank, 1, body={"host": "here"}))
         state.receive(Message(Kind.READY, rank, 1, body=FACTS))
     if begun:
         state.start()
     state.leave_out(1)
-    assert state.start_body(0)["rows"] == ({"0": 10, "1": 10} if begun else {"0": 10})
+    assert state.start_of(0).rows == ({0: 10, 1: 10} if begun else {0: 10})
 
 
 def test_signs_of_life_are_counted_and_what_is_malformed_is_dropped():

@@ -88,7 +88,7 @@ class Attack:
     def __call__(self, server):
         try:
             self._progress.wait_for_training()
-            self._run(server.connection, server.state.slices[0])
+            self._run(server.connection, server.state.slices[0].connection)
         except BaseException as error:  # noqa: BLE001 - the test's own thread raises it
             self.error = error
         finally:

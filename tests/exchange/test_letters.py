@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keraunos.exchange.letters import AGAIN_SECONDS, Post, standing_of
+from keraunos.exchange.letters import AGAIN_SECONDS, Post
 from keraunos.exchange.wire import Kind, Message
 
 
@@ -29,8 +29,7 @@ class Wire:
         self.on_the_way = []
 
     def sign_of_life(self):
-        got, _ = standing_of(self.there.standing)
-        self.here.confirm(got, self.now)
+        self.here.confirm(self.there.standing.got, self.now)
 
     def pass_time(self):
         self.now += AGAIN_SECONDS + 1

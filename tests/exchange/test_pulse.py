@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from keraunos.exchange import pulse
 from keraunos.exchange.client import Client
 from keraunos.exchange.link import Link
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.messages import Stacks
 from keraunos.exchange.server import Server
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import MAX_BODY_BYTES, Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout
@@ -117,7 +118,7 @@ def test_a_member_says_where_its_threads_are(server):
             leave.set()
             thread.join()
     assert (event.kind, event.rank) == (Kind.STACKS, 1)
-    (stuck,) = [each for each in event.body["stacks"] if "the stuck one" in each]
+    (stuck,) = [each for each in event.said.stacks if "the stuck one" in each]
     assert "stuck_in_here" in stuck
 
 
@@ -144,7 +145,8 @@ def test_the_stacks_of_many_threads_fit_into_a_message():
         for thread in threads:
             thread.join()
     assert len(json.dumps(told)) < MAX_BODY_BYTES
-    assert pulse.checked_stacks(told) == told
+    said = Stacks(Tally(), told)
+    assert Stacks.of(json.loads(json.dumps(said.body()))) == said
 
 
 values = st.none() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)

@@ -37,7 +37,7 @@ def key_of(connection):
 
 
 def slice_address(server):
-    return server.state.slices[0]
+    return server.state.slices[0].connection
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def test_on_one_machine_everything_is_in_a_private_folder_and_nothing_listens_on
     found = []
 
     def look(server):
-        places = [server.connection, *server.state.slices]
+        places = [server.connection, *(each.connection for each in server.state.slices)]
         found.extend(Path(each["address"].removeprefix("ipc://")) for each in places)
         (folder,) = {path.parent for path in found}
         assert folder.stat().st_mode & 0o777 == 0o700

@@ -247,7 +247,7 @@ def test_ports_are_taken_from_the_range_and_given_back():
     for _ in range(2):
         with Server(plan, 1, SMALL, np.zeros(1, np.float32), ports=(low, low + 1)) as server:
             ports = {int(server.connection["address"].rpartition(":")[2])}
-            ports |= {int(each["address"].rpartition(":")[2]) for each in server.state.slices}
+            ports |= {int(each.address.rpartition(":")[2]) for each in server.state.slices}
             assert ports == {low, low + 1}
 
 
@@ -255,14 +255,14 @@ def test_ports_are_taken_from_the_range_and_given_back():
 def test_one_port_is_enough_for_the_driver(plan):
     port = free_port_pair()
     with Server(ExchangePlan.named(plan), 3, SMALL, np.zeros(1, np.float32), ports=(port, port)) as server:
-        addresses = {server.connection["address"], *(each["address"] for each in server.state.alternatives)}
+        addresses = {server.connection["address"], *(each.address for each in server.state.alternatives)}
     assert addresses == {f"tcp://127.0.0.1:{port}"}
 
 
 def test_hogwild_takes_no_more_ports_than_there_are():
     low = free_port_pair()
     with Server(ExchangePlan.named("hogwild"), 9, SMALL, np.zeros(1, np.float32), ports=(low, low + 1)) as server:
-        addresses = {server.connection["address"], *(each["address"] for each in server.state.alternatives)}
+        addresses = {server.connection["address"], *(each.address for each in server.state.alternatives)}
     assert addresses == {f"tcp://127.0.0.1:{low}", f"tcp://127.0.0.1:{low + 1}"}
 
 

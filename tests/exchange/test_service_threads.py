@@ -14,6 +14,7 @@ from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorman import Doorman
 from keraunos.exchange.key_check import KeyCheck
 from keraunos.exchange.link import Link
+from keraunos.exchange.message_parts import SlicePlace
 from keraunos.exchange.server import Server
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind
@@ -32,7 +33,7 @@ def test_a_member_that_asks_for_a_slice_that_was_never_saved_is_dropped():
     with Server(PLAN, 1, LAYOUT, ZEROS, placement=OnWorkers()) as server, Client(server.connection, 0, 1) as client:
         client.hello({})
         client._link.send(Kind.FETCH, body={"name": "slice"})
-        server.state.slices = [{"host_rank": 0}]
+        server.state.slices = [SlicePlace("", {}, 0, 3, host_rank=0)]
         client._link.send(Kind.FETCH, body={"name": "slice"})
         # Answered behind both.
         assert client.hello({})

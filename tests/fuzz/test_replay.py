@@ -53,7 +53,7 @@ def test_a_wire_that_lets_other_errors_out_is_noticed(monkeypatch):
 
 
 def test_a_coordinator_whose_handler_raises_is_noticed(monkeypatch):
-    def failing(state, message):
+    def failing(state, message, said):
         raise RuntimeError("a handler failed")
 
     monkeypatch.setattr(CoordinatorState, "_norm", failing)
@@ -62,13 +62,13 @@ def test_a_coordinator_whose_handler_raises_is_noticed(monkeypatch):
 
 
 def test_a_coordinator_that_forgets_an_honest_member_is_noticed(monkeypatch):
-    monkeypatch.setattr(CoordinatorState, "_lap", lambda state, message: [])
+    monkeypatch.setattr(CoordinatorState, "_lap", lambda state, message, said: [])
     with pytest.raises(AssertionError, match="waits for ever"):
         replay("coordinator")
 
 
 def test_a_slice_that_applies_what_it_should_drop_is_noticed(monkeypatch):
-    def careless(state, message):
+    def careless(state, message, said):
         state.parameters[0] += 1
         return state.remove(message.rank)
 

@@ -1,29 +1,39 @@
 """Laps close in order, once, with everything that was measured in them, however the workers' reports interleave."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keraunos.exchange.messages import Lap, Report
+from keraunos.exchange.tally import Tally
 from keraunos.job.course import Course
 from keraunos.job.schedule import Schedule
 from keraunos.launch.lap_book import LapBook
 from keraunos.learners.graph_home import RowMeans
 
 
-def body_of(leg):
-    return {
-        "epoch": leg.epoch,
-        "lap": leg.index,
-        "step": leg.step + leg.stop - leg.first,
-        "ends_epoch": leg.ends_epoch,
-        "final": leg.final,
-        "so_far": False,
-        "skipped": 0,
-        "trained": True,
-    }
+def report_of(leg, *, so_far=False):
+    return Report(rows=0, round=0, epoch=leg.epoch, lap=leg.index, shapes=[], so_far=so_far, tally=Tally())
+
+
+def end_of(leg):
+    return Lap(
+        rows=0,
+        epoch=leg.epoch,
+        lap=leg.index,
+        step=leg.step + leg.stop - leg.first,
+        ends_epoch=leg.ends_epoch,
+        final=leg.final,
+        skipped=0,
+        trained=True,
+        shapes=[],
+        split=0,
+        tally=Tally(),
+    )
 
 
 def reports(course):
@@ -56,10 +66,10 @@ def follow(courses, order, between=lambda book: book):
         if said is None:
             del streams[rank]
         elif said[0] == "measure":
-            book.measure(rank, body_of(said[1]), said[2])
+            book.measure(rank, report_of(said[1]), said[2])
             assert book.so_far()
         else:
-            book.end(rank, body_of(said[1]), said[2], [np.array([float(rank), 1.0])])
+            book.end(rank, end_of(said[1]), said[2], [np.array([float(rank), 1.0])])
         while (lap := book.close(set(streams))) is not None:
             closed.append(lap)
         book = between(book)
@@ -160,9 +170,9 @@ def test_the_epochs_of_the_others_end_without_one_that_is_lost(order, lengths, l
         if said is None:
             del streams[rank]
         elif said[0] == "measure":
-            book.measure(rank, body_of(said[1]), said[2])
+            book.measure(rank, report_of(said[1]), said[2])
         else:
-            book.end(rank, body_of(said[1]), said[2], [])
+            book.end(rank, end_of(said[1]), said[2], [])
         close()
     over = [each.epoch for each in closed if each.over]
     assert over == list(range(len(over)))
@@ -171,11 +181,11 @@ def test_the_epochs_of_the_others_end_without_one_that_is_lost(order, lengths, l
 
 
 def book_of():
-    """A book, and the body of a word in its first lap."""
+    """A book, and its first lap."""
     book = LapBook()
     book.reader = RowMeans(["loss"])
     leg = Course(Schedule(epochs=1), 1, 9).leg(0)
-    return book, body_of(leg)
+    return book, leg
 
 
 def state(losses):
@@ -184,43 +194,43 @@ def state(losses):
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=5), st.data())
 def test_what_is_said_so_far_is_replaced_by_what_comes_next(parts, data):
-    plain, body = book_of()
+    plain, leg = book_of()
     told, _ = book_of()
     for part in parts:
         for stop in data.draw(st.lists(st.integers(1, len(part)).map(int), max_size=3).map(sorted)):
-            told.measure(0, {**body, "so_far": True}, state(part[:stop]))
+            told.measure(0, report_of(leg, so_far=True), state(part[:stop]))
             done = [loss for each in parts[: parts.index(part)] for loss in each] + part[:stop]
             assert told.so_far()["loss"] == pytest.approx(np.mean(done)) or parts.count(part) > 1
         for book in (plain, told):
-            book.measure(0, body, state(part))
+            book.measure(0, report_of(leg), state(part))
     for book in (plain, told):
-        book.end(0, body, [], [])
+        book.end(0, end_of(leg), [], [])
     assert told.close({0}) == plain.close({0}) is not None
 
 
 def test_what_a_lost_rank_had_measured_counts_once():
-    book, body = book_of()
-    book.measure(0, {**body, "so_far": True}, state([4.0]))
+    book, leg = book_of()
+    book.measure(0, report_of(leg, so_far=True), state([4.0]))
     assert reopened(book).so_far() == {"loss": 4.0}
     book.returns(0)
-    book.measure(0, {**body, "so_far": True}, state([1.0]))
-    book.measure(0, {**body, "so_far": True}, state([1.0, 1.0]))
+    book.measure(0, report_of(leg, so_far=True), state([1.0]))
+    book.measure(0, report_of(leg, so_far=True), state([1.0, 1.0]))
     assert book.so_far() == {"loss": 2.0}
-    book.end(0, body, state([1.0, 1.0, 0.0]), [])
+    book.end(0, end_of(leg), state([1.0, 1.0, 0.0]), [])
     assert book.close({0}).logs == {"loss": 1.5}
 
 
 def test_of_a_rank_that_stays_away_all_that_it_said_counts():
-    book, body = book_of()
-    book.measure(1, {**body, "so_far": True}, state([4.0]))
-    book.end(0, body, state([1.0]), [])
+    book, leg = book_of()
+    book.measure(1, report_of(leg, so_far=True), state([4.0]))
+    book.end(0, end_of(leg), state([1.0]), [])
     book.forget(1)
     assert book.close({0}).logs == {"loss": 2.5}
 
 
 def test_a_lap_without_a_trained_round_is_not_measured():
-    book, body = book_of()
-    book.measure(0, body, state([4.0]))
-    book.end(0, {**body, "skipped": 9, "trained": False}, state([4.0]), [])
-    book.end(1, body, state([1.0]), [])
+    book, leg = book_of()
+    book.measure(0, report_of(leg), state([4.0]))
+    book.end(0, replace(end_of(leg), skipped=9, trained=False), state([4.0]), [])
+    book.end(1, end_of(leg), state([1.0]), [])
     assert book.close({0, 1}).logs == {"loss": 1.0}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.tally import Tally
 from keraunos.launch.rank_table import ENOUGH_STEPS, SLOW, RankTable, report_of, stragglers
 
 

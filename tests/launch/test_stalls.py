@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keraunos.exchange.pulse import Tally
 from keraunos.exchange.server import Server
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch.fit_events import FitEvents

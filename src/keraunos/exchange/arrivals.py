@@ -7,6 +7,7 @@ import numpy as np
 from keraunos.errors import ExchangeError
 from keraunos.exchange.codecs.feedback import Difference
 from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.messages import RoundResult
 from keraunos.exchange.wire import Message, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector
@@ -31,10 +32,10 @@ class Arrivals:
         self._missing = self._length
         self._seen = set()
 
-    def take(self, message: Message) -> bool:
-        """Take a chunk in; whether the result is complete with it."""
+    def take(self, message: Message, result: RoundResult) -> bool:
+        """Take a chunk in, of a message that says `result`; whether the result is complete with it."""
         if message.offset in self._seen:
-            if message.offset or (self._held is not None and not message.body.get("first")):
+            if message.offset or (self._held is not None and not result.first):
                 return False
             # It is sent again from its beginning, and may not be the same any more. Differences are, and count once.
             self.expect()
@@ -42,16 +43,16 @@ class Arrivals:
             self.values = np.empty(self._length, dtype=self._dtype)
         start, stop = chunk_at(message.offset, self._length, self.values.itemsize)
         self._seen.add(message.offset)
-        self._decode(message, start, stop)
+        self._decode(message, result, start, stop)
         self._missing -= stop - start
         complete = self._missing <= 0
-        if complete and message.body.get("first") and self._codec is not None and self._differences:
+        if complete and result.first and self._codec is not None and self._differences:
             self._held = Difference(self._codec, self.values)
         return complete
 
-    def _decode(self, message: Message, start: int, stop: int) -> None:
+    def _decode(self, message: Message, result: RoundResult, start: int, stop: int) -> None:
         target = self.values[start:stop]
-        if not message.body.get("coded"):
+        if not result.coded:
             np.copyto(
                 target, np.frombuffer(message.payload if message.payload is not None else b"", dtype=target.dtype)
             )

@@ -2,7 +2,8 @@
 
 `Client` is a context manager and belongs to one thread. Every wait has a deadline, and ends at once when the driver
 says stop. Whoever else has something to do while the member waits (the links to the slices, a slice that this worker
-hosts) attends to it through `attend`.
+hosts) attends to it through `attend`. What it may wait for is in `waits`; what it is told without having asked has one
+handler per kind, which is given with `on`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -23,13 +24,18 @@ import numpy.typing as npt
 import zmq
 
 from keraunos.errors import ExchangeError
-from keraunos.exchange.letters import Post, standing_of
+from keraunos.exchange import messages
+from keraunos.exchange.content import Content, Handlers
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.letters import Post
 from keraunos.exchange.link import Link
-from keraunos.exchange.pulse import Pulse, Tally
+from keraunos.exchange.message_parts import ShardFacts, SliceAddress
+from keraunos.exchange.pulse import Pulse
 from keraunos.exchange.shared_memory import host_mark
 from keraunos.exchange.silence import Silence
-from keraunos.exchange.slice_state import Kept
-from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Kind, Message, chunks, pack_arrays, pack_typed, unpack_typed
+from keraunos.exchange.tally import Tally
+from keraunos.exchange.waits import Wait
+from keraunos.exchange.wire import CHUNK_BYTES, SUPERSEDED, Message, chunks, pack_arrays, pack_typed, unpack_typed
 from keraunos.job.course import Leg
 from keraunos.parameters import Vector
 
@@ -46,6 +52,7 @@ ASK_AGAIN_SECONDS = 5.0
 _WINDOW = 8
 
 Found = TypeVar("Found")
+Said = TypeVar("Said", bound=Content)
 
 
 class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
@@ -60,17 +67,12 @@ class StateLost(ExchangeError):  # noqa: N818 - says what happened
     """Nobody is left who has the weights and the optimizer's state to continue from."""
 
 
-@dataclass(frozen=True)
-class Control:
-    """What the driver decided after a lap."""
-
-    lap: int
-    learning_rate: float | None
-    last: bool
-
-
 class Client:
-    """One rank's connection to the coordinator."""
+    """One rank's connection to the coordinator.
+
+    `control` is what the driver decided last. `last_words` is called where another has taken this rank, before that is
+    raised.
+    """
 
     def __init__(
         self,
@@ -85,20 +87,24 @@ class Client:
         self.rank = rank
         self.incarnation = incarnation
         self.mark = host_mark() if share_memory else None
-        self.control: Control | None = None
+        self.control: messages.Go | None = None
         self.released = False
         self._clock = clock
         self._stack = ExitStack()
         self._attendants: list[tuple[zmq.Socket[bytes] | None, Callable[[], bool]]] = []
-        self._handlers: dict[Kind, Callable[[Message], None]] = {}
+        self._handlers: Handlers[Message, None] = Handlers()
+        self._handlers.on(messages.Go, self._go)
+        self._handlers.on(messages.Release, self._release)
+        self._handlers.on(messages.Stop, self._stop)
         self._inbox: list[Message] = []
         self._silence = Silence(clock())
         self._post = Post()
-        self._standing: Mapping[str, Any] | None = None
+        self._standing: messages.Alive | None = None
         self._told = 0
         self.tally = Tally()
         self.waited = 0.0
         self.on_sleep: Callable[[bool], None] | None = None
+        self.last_words: Callable[[], None] | None = None
         self.spins = True
 
     def __enter__(self) -> Self:
@@ -135,30 +141,30 @@ class Client:
         self._attendants.clear()
         self.on_sleep = None
 
-    def on(self, kind: Kind, handler: Callable[[Message], None]) -> None:
+    def on(self, said: type[Said], handler: Callable[[Message, Said], None]) -> None:
         """Call `handler` for such messages of the coordinator that are here, then whenever this worker listens."""
-        self._handlers[kind] = handler
-        here = [message for message in self._inbox if message.kind is kind]
-        self._inbox = [message for message in self._inbox if message.kind is not kind]
+        self._handlers.on(said, handler)
+        here = [message for message in self._inbox if message.kind is said.kind]
+        self._inbox = [message for message in self._inbox if message.kind is not said.kind]
         for message in here:
-            handler(message)
+            handler(message, said.of(message.body))
 
-    def hello(self, facts: Mapping[str, Any]) -> Mapping[str, int]:
+    def hello(self, versions: Mapping[str, str]) -> Mapping[str, int]:
         """Join the job; gives the sizes of what there is to fetch."""
-        place = {"host": sockets.gethostname(), "mark": self.mark, "pulse": self._pulse.name}
-        self._say(Kind.HELLO, body={**facts, **place})
-        sizes: Mapping[str, int] = self._wait(Kind.WELCOME).body["sizes"]
+        self._say(messages.Hello(sockets.gethostname(), self.mark, self._pulse.name, versions))
+        _, welcome = self._wait(messages.Welcome, Wait.WELCOME)
         self._pulse.start()
-        return sizes
+        return welcome.sizes
 
     def fetch(self, name: str, start: int, stop: int) -> bytearray:
         """Bytes `start` to `stop` of something that the coordinator has."""
         fetched = bytearray(stop - start)
         missing = deque(range(0, len(fetched), CHUNK_BYTES))
         asked: set[int] = set()
+        body = messages.Fetch(name).body()
 
         def ask(place: int) -> None:
-            self._link.send(Kind.FETCH, offset=start + place, body={"name": name})
+            self._link.send(messages.Fetch.kind, offset=start + place, body=body)
 
         def ask_again() -> None:
             for place in asked:
@@ -168,7 +174,7 @@ class Client:
             while missing and len(asked) < _WINDOW:
                 asked.add(missing[0])
                 ask(missing.popleft())
-            message = self._wait(Kind.BLOB, again=ask_again)
+            message, _ = self._wait(messages.Blob, Wait.BLOB, again=ask_again)
             place = message.offset - start
             if place not in asked:
                 continue
@@ -178,13 +184,12 @@ class Client:
             fetched[place : place + length] = piece[:length]
         return fetched
 
-    def ready(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Say that the rows are read and the model is built; the answer comes when training starts."""
-        self._say(Kind.READY, body=facts)
-        start = self._wait(Kind.START).body
-        decided = start.get("decided")
-        if decided is not None:
-            self.control = Control(int(decided["lap"]), decided["learning_rate"], bool(decided["last"]))
+    def ready(self, shard: ShardFacts | None, slice_: SliceAddress | None = None) -> messages.Start:
+        """Say that the rows are read and the model is built, or where a slice is; the answer: training starts."""
+        self._say(messages.Ready(shard, slice_))
+        _, start = self._wait(messages.Start, Wait.START)
+        if start.decided is not None:
+            self.control = start.decided
         return start
 
     def report(
@@ -192,14 +197,13 @@ class Client:
     ) -> None:
         """Tell the driver how far this rank is, and the metrics' state: of a whole part of the lap, or `so_far`."""
         shapes, buffer = pack_arrays(metrics)
-        place = {"round": round_, "epoch": leg.epoch, "lap": leg.index}
-        body = {"rows": rows, **place, "shapes": shapes, "so_far": so_far, "tally": self.tally.to_json()}
-        self._say(Kind.REPORT, leg.number, body=body, payload=buffer)
+        report = messages.Report(rows, round_, leg.epoch, leg.index, list(shapes), so_far, self.tally)
+        self._say(report, leg.number, payload=buffer)
 
     def report_losses(self, first_step: int, losses: npt.NDArray[np.float64]) -> None:
         """Tell the driver the losses of consecutive steps and their rows, a row of `losses` for each step."""
         for start, stop in chunks(len(losses), losses[:1].nbytes):
-            self._say(Kind.LOSSES, first_step + start, payload=np.array(losses[start:stop], np.float64))
+            self._say(messages.Losses(), first_step + start, payload=np.array(losses[start:stop], np.float64))
 
     def end_lap(
         self,
@@ -207,106 +211,119 @@ class Client:
         rows: int,
         metrics: Sequence[npt.NDArray[np.float64]],
         validation: Sequence[npt.NDArray[np.float64]],
-        facts: Mapping[str, Any],
+        *,
+        skipped: int,
+        trained: bool,
     ) -> None:
-        """Tell the driver that a lap is done: the rest of its metrics, those of the validation rows, and `facts`."""
+        """Tell the driver that a lap is done: the rest of its metrics, those of the validation rows, skipped rows."""
         shapes, buffer = pack_arrays([*metrics, *validation])
-        body = {
-            **facts,
-            "rows": rows,
-            "epoch": leg.epoch,
-            "lap": leg.index,
-            "step": leg.step + leg.stop - leg.first,
-            "ends_epoch": leg.ends_epoch,
-            "final": leg.final,
-            "shapes": shapes,
-            "split": len(metrics),
-            "tally": self.tally.to_json(),
-        }
-        self._say(Kind.LAP, leg.number, body=body, payload=buffer)
+        lap = messages.Lap(
+            rows=rows,
+            epoch=leg.epoch,
+            lap=leg.index,
+            step=leg.step + leg.stop - leg.first,
+            ends_epoch=leg.ends_epoch,
+            final=leg.final,
+            skipped=skipped,
+            trained=trained,
+            shapes=list(shapes),
+            split=len(metrics),
+            tally=self.tally,
+        )
+        self._say(lap, leg.number, payload=buffer)
 
-    def wait_for_go(self, lap: int) -> Control:
+    def wait_for_go(self, lap: int) -> messages.Go:
         """What the driver decided after that lap."""
-        return self.wait_until(lambda: self.control if self.control and self.control.lap >= lap else None, "GO")
+        return self.wait_until(lambda: self.control if self.control and self.control.lap >= lap else None, Wait.GO)
 
-    def poll_control(self) -> Control | None:
+    def poll_control(self) -> messages.Go | None:
         """The driver's latest decision, without waiting for one."""
         self._listen()
         return self.control
 
-    def send_parameters(self, vector: Vector, start: int = 0, body: Mapping[str, Any] | None = None) -> None:
+    def send_parameters(self, vector: Vector, start: int = 0) -> None:
         """Send the driver parameters, which lie at `start` in the whole vector; they are copied."""
         for first, last in chunks(vector.size, vector.itemsize):
-            done = {**(body or {}), "complete": last == vector.size}
-            self._say(Kind.PARAMETERS, 0, start + first, done, np.array(vector[first:last]))
+            piece = messages.Parameters(complete=last == vector.size)
+            self._say(piece, offset=start + first, payload=np.array(vector[first:last]))
 
     def send_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]], target: int | None = None) -> None:
         """Leave weights and optimizer state, as they are before a round, with the driver: this rank's or another's."""
-        self._send_arrays(round_, arrays, {"for": self.rank if target is None else target})
+        self._send_arrays(round_, arrays, self.rank if target is None else target)
 
     def send_last_state(self, round_: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Give the driver the optimizer state that training led to."""
-        self._send_arrays(round_, arrays, {"for": self.rank, "last": True})
+        self._send_arrays(round_, arrays, self.rank, last=True)
 
     def save(self, round_: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Give the driver weights and optimizer state, as they are before a round, to write down."""
-        self._send_arrays(round_, arrays, {"for": self.rank, "save": True})
+        self._send_arrays(round_, arrays, self.rank, save=True)
 
     def save_slice(self, round_: int, kept: Kept) -> None:
         """Give the driver what a slice is before a round, to write down."""
-        self._send_arrays(round_, kept.arrays, {"for": self.rank, "save": True, "slice": kept.to_json()})
+        self._send_arrays(round_, kept.arrays, self.rank, save=True, kept=replace(kept, arrays=[]))
 
     def miss(self, round_: int) -> None:
         """Tell the driver that the round before which to save was over when it was announced."""
-        self._say(Kind.MISSED, round_)
+        self._say(messages.Missed(), round_)
 
-    def _send_arrays(self, round_: int, arrays: Sequence[npt.NDArray[Any]], facts: Mapping[str, Any]) -> None:
+    def _send_arrays(
+        self,
+        round_: int,
+        arrays: Sequence[npt.NDArray[Any]],
+        target: int,
+        *,
+        save: bool = False,
+        last: bool = False,
+        kept: Kept | None = None,
+    ) -> None:
         described, buffer = pack_typed(arrays)
-        body = {**facts, "size": buffer.size, "arrays": described}
+        state = messages.State(target, buffer.size, described, save=save, last=last, slice=kept)
         for start, stop in chunks(buffer.size, 1):
-            last = {**body, "complete": stop == buffer.size}
-            self._say(Kind.STATE, round_, start, last, buffer[start:stop])
+            piece = replace(state, complete=stop == buffer.size)
+            self._say(piece, round_, start, buffer[start:stop])
 
     def ask_for_state(self, round_: int, *, from_others: bool) -> tuple[int, list[npt.NDArray[Any]]] | None:
         """What this rank left with the driver, or another holds now: the round it is from, and the arrays."""
-        self._say(Kind.ASK, round_, body={"from_others": from_others})
-        held = self._wait(Kind.HELD)
-        if not held.body["size"]:
-            return None
-        return held.round, unpack_typed(held.body["arrays"], self.fetch("state", 0, int(held.body["size"])))
+        self._say(messages.Ask(from_others), round_)
+        message, held = self._wait(messages.HeldState, Wait.HELD)
+        return (message.round, unpack_typed(held.arrays, self.fetch("state", 0, held.size))) if held.size else None
 
     def tell_norm(self, round_: int, value: float) -> None:
         """Tell the other slices this one's part of a round's squared norm."""
-        self._say(Kind.NORM, round_, body={"value": value})
+        self._say(messages.Norm(float(value)), round_)
 
     def done(self, *, wait: bool) -> None:
         """Say that this rank has trained to the end, and with `wait` wait until all have and the result is home."""
-        self._say(Kind.DONE)
+        self._say(messages.Done())
         if wait:
-            self.wait_until(lambda: self.released or None, "RELEASE")
+            self.wait_until(lambda: self.released or None, Wait.RELEASE)
 
-    def failed(self, body: Mapping[str, Any]) -> None:
+    def failed(self, failure: messages.Failed) -> None:
         """Tell the driver why this worker ends, and wait until it knows; raises where it cannot be told."""
-        self._say(Kind.FAILED, body=body)
+        self._say(failure)
         with contextlib.suppress(Stopped):
-            self._wait(Kind.STOP)
+            self.wait_until(lambda: None, Wait.STOP)
 
-    def diverged(self, round_: int, body: Mapping[str, Any]) -> NoReturn:
+    def diverged(self, round_: int, found: messages.Diverged) -> NoReturn:
         """Tell the driver what is not finite, and attend to everything until it ends the job: raises `Stopped`."""
-        self._say(Kind.DIVERGED, round_, body=body)
-        self.wait_until(lambda: None, "the end of the training")
+        self._say(found, round_)
+        self.wait_until(lambda: None, Wait.END)
         raise AssertionError
 
-    def bye(self, body: Mapping[str, Any] | None = None) -> None:
-        """Leave the job in good order: once the driver knows, or cannot be told."""
+    def bye(self, contributed: Mapping[int, int] | None = None) -> None:
+        """Leave the job in good order: once the driver knows, or cannot be told.
+
+        `contributed` is how many rows of each rank were applied to the slice that this member has hosted.
+        """
         self.dismiss()
-        self._say(Kind.BYE, body=body)
+        self._say(messages.Bye(dict(contributed or {})))
         deadline = self._clock() + _LEAVE_SECONDS
         with contextlib.suppress(Stopped):
-            self.wait_until(lambda: self._post.confirmed or self._clock() > deadline or None, "the driver's good-bye")
+            self.wait_until(lambda: self._post.confirmed or self._clock() > deadline or None, Wait.GOOD_BYE)
 
     def wait_until(
-        self, condition: Callable[[], Found | None], what: str, again: Callable[[], None] | None = None
+        self, condition: Callable[[], Found | None], what: Wait, again: Callable[[], None] | None = None
     ) -> Found:
         """Attend to everything until `condition` gives something; `again` asks for it once more after a while."""
         began = self._clock()
@@ -338,16 +355,9 @@ class Client:
         self.waited += self._clock() - began
         return found
 
-    def _say(
-        self,
-        kind: Kind,
-        round_: int = 0,
-        offset: int = 0,
-        body: Mapping[str, Any] | None = None,
-        payload: npt.NDArray[Any] | None = None,
-    ) -> None:
+    def _say(self, said: Content, round_: int = 0, offset: int = 0, payload: npt.NDArray[Any] | None = None) -> None:
         """Send the coordinator a letter; a payload is never written to again."""
-        letter = Message(kind, self.rank, self.incarnation, round_, offset, body or {}, payload)
+        letter = said.message(self.rank, self.incarnation, round_, offset=offset, payload=payload)
         self._transmit(self._post.stamp(letter, self._clock()))
 
     def _transmit(self, letter: Message) -> None:
@@ -362,22 +372,24 @@ class Client:
         """Compare with the coordinator, by its last sign of life, what either side has sent and got."""
         if self._standing is None:
             return
-        got, sent = standing_of(self._standing)
-        self._standing = None
-        self._post.confirm(got, self._clock())
-        missed = sent > self._post.got
+        standing, self._standing = self._standing, None
+        self._post.confirm(standing.got, self._clock())
+        missed = standing.sent > self._post.got
         if missed or self._post.got > self._told:
             self._told = self._post.got
-            self._link.send(Kind.GOT, body={"got": self._post.got, "again": missed})
+            self._link.send(messages.Got.kind, body=messages.Got(self._post.got, missed).body())
 
-    def _wait(self, kind: Kind, again: Callable[[], None] | None = None) -> Message:
+    def _wait(self, said: type[Said], what: Wait, again: Callable[[], None] | None = None) -> tuple[Message, Said]:
+        """The answer of that kind, which nobody handles but who has asked."""
+
         def taken() -> Message | None:
             for index, message in enumerate(self._inbox):
-                if message.kind is kind:
+                if message.kind is said.kind:
                     return self._inbox.pop(index)
             return None
 
-        return self.wait_until(taken, kind.name, again)
+        message = self.wait_until(taken, what, again)
+        return message, said.of(message.body)
 
     def _listen(self) -> bool:
         """Take what is here; whether there was something."""
@@ -389,8 +401,8 @@ class Client:
         while (message := self._link.receive()) is not None:
             some = True
             self._silence.end()
-            if message.kind is Kind.ALIVE:
-                self._standing = message.body
+            if message.kind is messages.Alive.kind:
+                self._standing = messages.Alive.of(message.body)
             elif self._post.arrives(message.number):
                 self.tally.received = f"{message.kind.name} {message.round}"
                 self._keep(message)
@@ -418,19 +430,21 @@ class Client:
         poller.poll(timeout_ms)
 
     def _keep(self, message: Message) -> None:
-        if message.kind is Kind.STOP:
-            reason = str(message.body.get("reason", ""))
-            if reason != SUPERSEDED:
-                raise Stopped(reason)
-            if Kind.STOP in self._handlers:
-                self._handlers[Kind.STOP](message)
-            raise Superseded(reason)
-        if message.kind is Kind.GO:
-            body = message.body
-            self.control = Control(message.round, body["learning_rate"], bool(body["last"]))
-        elif message.kind is Kind.RELEASE:
-            self.released = True
-        elif message.kind in self._handlers:
-            self._handlers[message.kind](message)
-        else:
+        handler = self._handlers.of(message.kind)
+        if handler is None:
             self._inbox.append(message)
+        else:
+            handler(message, messages.content_of(message))
+
+    def _go(self, _: Message, decided: messages.Go) -> None:
+        self.control = decided
+
+    def _release(self, _: Message, __: messages.Release) -> None:
+        self.released = True
+
+    def _stop(self, _: Message, stop: messages.Stop) -> None:
+        if stop.reason != SUPERSEDED:
+            raise Stopped(stop.reason)
+        if self.last_words is not None:
+            self.last_words()
+        raise Superseded(stop.reason)

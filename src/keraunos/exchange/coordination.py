@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from keraunos.exchange.content import Content
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import ShardFacts
+from keraunos.exchange.messages import Hello
 from keraunos.exchange.wire import Kind, Message
 
 
@@ -22,14 +26,54 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something the driver wants to know: the worker's message that says it, checked."""
+class Arrived:
+    """A member has joined; `again` where its rank had before."""
 
-    kind: Kind
+    kind: ClassVar[Kind] = Kind.HELLO
+    hello: Hello
+    incarnation: int
+    again: bool
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A member is ready; a server has no shard. `changed`: its rows are not those that the rank had before."""
+
+    kind: ClassVar[Kind] = Kind.READY
+    shard: ShardFacts | None = None
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class StateGiven:
+    """A rank's state to write down, or a slice's; with `last` the optimizer's that training led to."""
+
+    kind: ClassVar[Kind] = Kind.STATE
+    slice: Kept | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The others go on without a worker, which was away for so long."""
+
+    kind: ClassVar[Kind] = Kind.REMOVE
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something the driver wants to know: what a member said, or what has come of it, and the arrays that came."""
+
+    said: Content | Arrived | Prepared | StateGiven | LeftOut
     rank: int
-    body: dict[str, Any]
     arrays: list[Any] = field(default_factory=list)
     round: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of message that it is about."""
+        return self.said.kind
 
 
 Action = Send | Event

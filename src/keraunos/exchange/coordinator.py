@@ -11,7 +11,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,9 +20,10 @@ from keraunos.errors import ExchangeError
 from keraunos.exchange.coordination import Action, Event, Send
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.endpoint import Endpoint
-from keraunos.exchange.letters import MOST_KEPT, Post, standing_of
+from keraunos.exchange.letters import MOST_KEPT, Post
+from keraunos.exchange.messages import Alive, Bye, Got
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.wire import MALFORMED, Kind, Message
 
 logger = logging.getLogger(__name__)
 
@@ -192,31 +192,31 @@ class Coordinator:
             self._posts[message.rank] = Post(MOST_KEPT)
             self._posts[message.rank].arrives(message.number)
         self._act(actions, client, former)
-        if message.kind is Kind.BYE and known is not None:
+        if message.kind is Bye.kind and known is not None:
             # Whoever leaves waits to hear that this is known.
-            self._act([Send(message.rank, Message(Kind.ALIVE))], client)
+            self._act([Send(message.rank, Alive().message())], client)
 
     def _is_next(self, message: Message) -> bool:
         """Whether a member's message is to be looked at: the letters before it are here, and it was not yet."""
         post = self._posts[message.rank]
-        if message.kind is Kind.GOT:
+        if message.kind is Got.kind:
             self._compare(message, post)
             return False
         if post.arrives(message.number):
             return True
         # Something was lost, here or on the way back: tell the member where this side stands.
-        self._act([Send(message.rank, Message(Kind.ALIVE))], b"")
+        self._act([Send(message.rank, Alive().message())], b"")
         return False
 
     def _compare(self, message: Message, post: Post) -> None:
         try:
-            got, _ = standing_of(message.body)
-        except (TypeError, ValueError, OverflowError):
+            said = Got.of(message.body)
+        except MALFORMED:
             self._endpoint.dropped += 1
             return
-        post.confirm(got)
-        if message.body.get("again"):
-            for letter in post.after(got):
+        post.confirm(said.got)
+        if said.again:
+            for letter in post.after(said.got):
                 self._endpoint.send(self._clients[message.rank], letter, copy=letter.payload is None)
 
     def _act(self, actions: Iterable[Action], sender: bytes, former: bytes | None = None) -> None:
@@ -238,6 +238,6 @@ class Coordinator:
 
     def _as_letter(self, action: Send) -> Message:
         message, post = action.message, self._posts[action.rank]
-        if message.kind is Kind.ALIVE:
-            return replace(message, body=post.standing)
+        if message.kind is Alive.kind:
+            return post.standing.message(message.rank, message.incarnation)
         return message if message.kind in _NO_LETTERS else post.stamp(message)

@@ -15,6 +15,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from keraunos.exchange.messages import Push
 from keraunos.exchange.shared_memory import SharedVector
 
 MOST_DENOMINATORS = 5
@@ -68,10 +69,10 @@ class Doorbells:
         """The last round for which a rank rang at a host; -1 before the first."""
         return int(self._pushed[self._places[host], self._places[rank], 0]) - 1
 
-    def contribution(self, host: int, rank: int) -> dict[str, Any]:
+    def contribution(self, host: int, rank: int) -> Push:
         """What came with that ring."""
         bell = self._pushed[self._places[host], self._places[rank]]
-        return {"rows": int(bell[1]), "denominators": [float(each) for each in bell[3 : 3 + int(bell[2])]]}
+        return Push(int(bell[1]), tuple(float(each) for each in bell[3 : 3 + int(bell[2])]))
 
     def give_result(self, host: int, round_: int) -> None:
         """Say that the result of a host's slice lies ready."""

@@ -14,6 +14,7 @@ import numpy as np
 from keraunos.exchange.codecs.codec import Bytes
 from keraunos.exchange.codecs.feedback import Difference, ErrorFeedback
 from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.messages import RoundResult
 from keraunos.exchange.wire import Message, chunks
 from keraunos.parameters import Vector
 
@@ -48,15 +49,14 @@ class Downlink:
         elif self._codec is not None:
             self._held[_EVERYONE] = Difference(self._codec, np.array(kept))
 
-    def messages(self, message: Message, vector: Vector) -> Iterator[Message]:
-        """The messages that carry `vector`; the codec's name is in the body where they are encoded."""
-        whole = bool(message.body.get("first"))
-        if self._codec is None or (whole and not self._differences):
+    def messages(self, message: Message, result: RoundResult, vector: Vector) -> Iterator[Message]:
+        """The messages that carry `vector`, each like `message`, which says `result`."""
+        if self._codec is None or (result.first and not self._differences):
             yield from _plain(message, vector)
-        elif whole:
+        elif result.first:
             yield from _plain(message, self._start(message.rank, vector))
         else:
-            yield from self._coded(message, vector)
+            yield from self._coded(replace(message, body=replace(result, coded=True).body()), vector)
 
     def _shared(self) -> Vector | None:
         if not self._synchronous:
@@ -82,7 +82,7 @@ class Downlink:
             payloads = self._encode(key, vector)
             self._encoded[key] = (message.round, payloads)
         for (start, _), payload in zip(chunks(vector.size, vector.itemsize), payloads, strict=True):
-            yield replace(message, offset=start, body={**message.body, "coded": True}, payload=payload)
+            yield replace(message, offset=start, payload=payload)
 
     def _encode(self, key: int, vector: Vector) -> list[Bytes]:
         """The chunks as they travel, in buffers that are used again: nobody asks for the round before the last."""

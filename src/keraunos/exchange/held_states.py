@@ -6,13 +6,13 @@ States come in chunks, in any order; nothing that arrives is trusted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import KeptSlice
+from keraunos.exchange.messages import Go, HeldState, State
 from keraunos.exchange.wire import Message, WireError, pack_typed, unpack_typed
-
-_MOST_BYTES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,22 @@ class Held:
     round: int
     arrays: list[Any]
     buffer: bytearray
-    facts: dict[str, Any] = field(default_factory=dict)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> HeldState:
         """What one who is to fetch it must know."""
-        return {"size": len(self.buffer), "arrays": self.arrays, "facts": self.facts}
+        return HeldState(len(self.buffer), self.arrays)
+
+
+@dataclass(frozen=True)
+class HeldSlice:
+    """What a slice was."""
+
+    facts: Kept
+    held: Held
+
+    def described(self) -> KeptSlice:
+        """What the host that is to fetch it must know."""
+        return KeptSlice(len(self.held.buffer), self.held.arrays, self.facts)
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Standing:
     slices: Sequence[Kept]
     laps_done: Mapping[int, int]
     steps_traced: Mapping[int, int]
-    decided: dict[str, Any] | None
+    decided: Go | None
 
 
 class HeldStates:
@@ -54,7 +65,7 @@ class HeldStates:
     def __init__(self) -> None:
         self.ranks: dict[int, Held] = {}
         self._former: dict[int, Held] = {}
-        self.slices: list[Held] = []
+        self.slices: list[HeldSlice] = []
         self._arriving: dict[tuple[int, int, bool], _Arriving] = {}
 
     def go_on_from(self, standing: Standing) -> None:
@@ -65,25 +76,20 @@ class HeldStates:
             if id(arrays) not in packed:
                 packed[id(arrays)] = _packed(round_, arrays)
             self.ranks[rank] = packed[id(arrays)]
-        self.slices = [_packed(0, kept.arrays, kept.to_json()) for kept in standing.slices]
+        self.slices = [HeldSlice(kept, _packed(0, kept.arrays)) for kept in standing.slices]
 
-    def arrives(self, message: Message) -> bytearray | None:
+    def arrives(self, message: Message, state: State) -> bytearray | None:
         """Take a chunk in; all of them together once the last is here. A `WireError` where they do not fit together."""
-        body = message.body
-        target, size = int(body["for"]), int(body["size"])
-        if not 0 <= size <= _MOST_BYTES:
-            raise WireError(f"a state of {size} bytes is not taken")
-        key = (message.rank, target, "slice" in body)
+        key = (message.rank, state.target, state.slice is not None)
         piece = memoryview(message.payload).cast("B") if message.payload is not None else memoryview(b"")  # type: ignore[arg-type]  # what arrives is a memoryview
         if key not in self._arriving or self._arriving[key].begins_again(message.offset):
             self._arriving[key] = _Arriving()
         arriving = self._arriving[key]
         arriving.add(message.offset, piece)
-        complete = bool(body.get("complete"))
-        if arriving.taken > max(1, size) or (complete and len(arriving.buffer) != size):
+        if arriving.taken > max(1, state.size) or (state.complete and len(arriving.buffer) != state.size):
             del self._arriving[key]
             raise WireError("the chunks of a state do not fit together")
-        return self._arriving.pop(key).buffer if complete else None
+        return self._arriving.pop(key).buffer if state.complete else None
 
     def hold(self, rank: int, held: Held) -> None:
         """Hold what a rank left now, and what it left before: it may be lost before it gets to the newer round."""
@@ -126,6 +132,6 @@ class _Arriving:
             self.buffer += following
 
 
-def _packed(round_: int, arrays: Sequence[Any], facts: dict[str, Any] | None = None) -> Held:
+def _packed(round_: int, arrays: Sequence[Any]) -> Held:
     described, buffer = pack_typed(arrays)
-    return Held(round_, described, bytearray(buffer), facts or {})
+    return Held(round_, described, bytearray(buffer))

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,11 +22,14 @@ from keraunos.exchange.addresses import folder_of, is_file, own_address_towards
 from keraunos.exchange.client import Client
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint, Place
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import SliceAddress
+from keraunos.exchange.messages import Remove, Save, Start, TotalNorm, Upload
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.slice_state import Kept
-from keraunos.exchange.wire import Kind, Message, unpack_typed
+from keraunos.exchange.waits import Wait
+from keraunos.exchange.wire import unpack_typed
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.saving import SavePoints
@@ -68,11 +72,12 @@ class SliceHost:
         self._stack.close()
 
     @property
-    def connection(self) -> dict[str, Any]:
+    def address(self) -> SliceAddress:
         """Where the slice can be reached."""
-        return self._endpoint.connection
+        connection = self._endpoint.connection
+        return SliceAddress(connection["address"], connection["credentials"])
 
-    def begin(self, start: Mapping[str, Any], part: Slice, parameters: Vector | None, *, thread: bool) -> SliceServer:
+    def begin(self, start: Start, part: Slice, parameters: Vector | None, *, thread: bool) -> SliceServer:
         """Serve the slice that START gave to this member, in a thread or by whoever pumps."""
         common = self._common(start, part)
         bells = None if common is None or thread else self.bells(start)
@@ -82,8 +87,8 @@ class SliceHost:
             self._workers,
             parameters,
             self._endpoint,
-            ranks=[int(rank) for rank in start["rows"]] if self._plan.waits else (),
-            alone=len(start["slices"]) == 1,
+            ranks=list(start.rows) if self._plan.waits else (),
+            alone=len(start.slices) == 1,
             common=common,
             bells=bells,
             tell_norm=self._client.tell_norm,
@@ -92,11 +97,8 @@ class SliceHost:
         self._stack.callback(server.close)
         self._go_on(server, start)
         self.contributed = server.state.contributed
-        self._client.on(Kind.SAVE, lambda message: self.save(server, message.round))
         self._client.attend(None, self._send_saved)
-        self._client.on(Kind.UPLOAD, lambda message: self._upload(server, last=bool(message.body.get("last"))))
-        self._client.on(Kind.REMOVE, lambda message: _remove(server, message))
-        self._client.on(Kind.TOTAL_NORM, lambda message: _settle_norm(server, message))
+        self._hear(server)
         if thread:
             # Whoever looks without sleeping would keep the interpreter, and the core, from that thread.
             self._client.spins = False
@@ -107,7 +109,19 @@ class SliceHost:
             self._client.attend(None, lambda: _see_to(server))
         return server
 
-    def save(self, server: SliceServer, round_: int) -> None:
+    def _hear(self, server: SliceServer) -> None:
+        """Do what the coordinator asks of the slice, as far as it is not asked of the worker that hosts it."""
+        client, plan = self._client, self._plan
+        if client.rank >= FIRST_SERVER or not plan.synchronous:
+            # A worker that trains in rounds has those before which to save in common with its slice.
+            client.on(Save, lambda message, _: self._save(server, message.round))
+        if not plan.applies_on_workers:
+            # Otherwise each worker has all of the parameters, and sends them itself.
+            client.on(Upload, lambda _, upload: self._upload(server, last=upload.last))
+        client.on(Remove, lambda _, remove: _remove(server, remove))
+        client.on(TotalNorm, lambda message, norm: _settle_norm(server, message.round, norm.value))
+
+    def _save(self, server: SliceServer, round_: int) -> None:
         """Save what the slice is before a round that is announced; or, with 0, what it is now."""
         if round_ and round_ <= server.state.open_round + 1:
             self._client.miss(round_)
@@ -122,22 +136,22 @@ class SliceHost:
 
         server.command(take)
 
-    def bells(self, start: Mapping[str, Any]) -> Doorbells | None:
+    def bells(self, start: Start) -> Doorbells | None:
         """How the workers of this host reach each other without a socket, where they can; opened once."""
         if self._bells is None:
-            ranks = [each["host_rank"] for each in start["slices"]]
-            self._bells = Doorbells.open(start.get("bells"), ranks)
+            ranks = [each.host_rank for each in start.slices if each.host_rank is not None]
+            self._bells = Doorbells.open(start.bells, ranks)
             if self._bells is not None:
                 self._stack.callback(self._bells.close)
         return self._bells
 
-    def _go_on(self, server: SliceServer, start: Mapping[str, Any]) -> None:
+    def _go_on(self, server: SliceServer, start: Start) -> None:
         """Know what is to be saved, and be what the slice was when the training was left."""
-        self.saves = server.state.saves = SavePoints.from_json(start.get("saves"))
-        kept = start.get("kept")
+        self.saves = server.state.saves = SavePoints.from_json(start.saves)
+        kept = start.kept
         if kept is not None:
-            arrays = unpack_typed(kept["arrays"], self._client.fetch("slice", 0, int(kept["size"])))
-            server.go_on_from(Kept.from_json(kept["facts"], arrays))
+            arrays = unpack_typed(kept.arrays, self._client.fetch("slice", 0, kept.size))
+            server.go_on_from(replace(kept.facts, arrays=arrays))
 
     def _send_saved(self) -> bool:
         some = False
@@ -151,8 +165,8 @@ class SliceHost:
             server.rule.finish(server.parameters)
         self._client.send_parameters(server.parameters, server.part.start)
 
-    def _common(self, start: Mapping[str, Any], part: Slice) -> Vector | None:
-        offer = start.get("common")
+    def _common(self, start: Start, part: Slice) -> Vector | None:
+        offer = start.common
         region = SharedVector.open(offer) if offer and self._client.mark is not None else None
         if region is None:
             return None
@@ -160,16 +174,16 @@ class SliceHost:
         return region.vector[part.start : part.stop]
 
 
-def slice_of(start: Mapping[str, Any], rank: int, layout: Layout) -> Slice:
+def slice_of(start: Start, rank: int, layout: Layout) -> Slice:
     """The slice that START gave to a host."""
-    (found,) = [each for each in start["slices"] if each["host_rank"] == rank]
-    return Slice(layout, int(found["start"]), int(found["stop"]))
+    (found,) = [each for each in start.slices if each.host_rank == rank]
+    return Slice(layout, found.start, found.stop)
 
 
-def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, facts: Mapping[str, Any]) -> None:
+def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, versions: Mapping[str, str]) -> None:
     """Host one slice in this process, from joining the job to its end."""
     with Client(connection, FIRST_SERVER + index, incarnation) as client:
-        sizes = client.hello(facts)
+        sizes = client.hello(versions)
         about = json.loads(bytes(client.fetch("exchange", 0, sizes["exchange"])))
         client.patience = float(about["patience"])
         plan, layout = ExchangePlan.from_json(about["plan"]), Layout.from_json(about["layout"])
@@ -177,13 +191,13 @@ def host_slice(connection: Mapping[str, Any], index: int, incarnation: int, fact
         if plan.rule.is_optimizer:
             use_backend(about["backend"])
         with SliceHost(client, plan, int(about["workers"]), ports) as host:
-            start = client.ready({"slice": host.connection})
+            start = client.ready(None, host.address)
             part = slice_of(start, client.rank, layout)
             server = host.begin(start, part, _fetched(client, part, plan), thread=False)
             client.attend(server.socket, server.pump)
-            client.wait_until(lambda: client.released or None, "the end of the training")
-            counted = list(host.contributed.items())
-        client.bye({"contributed": counted})
+            client.wait_until(lambda: client.released or None, Wait.END)
+            counted = dict(host.contributed)
+        client.bye(counted)
 
 
 def _place_beside(address: str, ports: tuple[int, int] | None) -> Place:
@@ -207,10 +221,10 @@ def _see_to(server: SliceServer) -> bool:
     return False
 
 
-def _remove(server: SliceServer, message: Message) -> None:
-    rank, for_good = int(message.body["rank"]), bool(message.body["for_good"])
-    server.command(lambda: server.state.exclude(rank) if for_good else server.state.remove(rank))
+def _remove(server: SliceServer, remove: Remove) -> None:
+    state, rank = server.state, remove.rank
+    server.command(lambda: state.exclude(rank) if remove.for_good else state.remove(rank))
 
 
-def _settle_norm(server: SliceServer, message: Message) -> None:
-    server.command(lambda: server.state.total_norm(message.round, float(message.body["value"])))
+def _settle_norm(server: SliceServer, round_: int, value: float) -> None:
+    server.command(lambda: server.state.total_norm(round_, value))

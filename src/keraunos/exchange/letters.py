@@ -11,7 +11,8 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from keraunos.exchange.wire import MAX_COUNTER, Message
+from keraunos.exchange.messages import Alive
+from keraunos.exchange.wire import Message
 
 # A sign of life comes every two seconds: after two of them that confirm nothing, letters are sent again.
 AGAIN_SECONDS = 5.0
@@ -71,14 +72,6 @@ class Post:
         return list(self._kept)
 
     @property
-    def standing(self) -> dict[str, int]:
+    def standing(self) -> Alive:
         """What the other side is told."""
-        return {"got": self.got, "sent": self.sent}
-
-
-def standing_of(body: Any) -> tuple[int, int]:
-    """What the other side told: the number it has come to, and the one that it has sent; a `ValueError` if neither."""
-    got, sent = int(body.get("got", 0)), int(body.get("sent", 0))
-    if not 0 <= got <= MAX_COUNTER or not 0 <= sent <= MAX_COUNTER:
-        raise ValueError("a letter's number is out of range")
-    return got, sent
+        return Alive(self.got, self.sent)

@@ -10,8 +10,9 @@ import json
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,21 +22,21 @@ import zmq
 from keraunos.errors import ExchangeError
 from keraunos.exchange import security
 from keraunos.exchange.addresses import LOOPBACK, socket_folder
-from keraunos.exchange.coordination import Action, Event
+from keraunos.exchange.coordination import Action, Event, StateGiven
 from keraunos.exchange.coordinator import Coordinator
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.endpoint import Endpoint, Place
 from keraunos.exchange.held_states import Standing
+from keraunos.exchange.kept import Kept
 from keraunos.exchange.link import PATIENCE_SECONDS
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.messages import Failed, Missed, Start
 from keraunos.exchange.rules.registry import is_elementwise, make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.slice_state import Kept
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.tally import Tally
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import FIRST_SERVER, ON_DRIVER, Placement
 from keraunos.job.saving import SavePoints
@@ -200,15 +201,15 @@ class Server:
         """The rule, where parameters and rule are here; nobody else may be using it when it is asked for its state."""
         return None if self.plan.applies_on_workers or not self._placement.on_driver else self._slices[0].rule
 
-    def tell_at_start(self, facts: Mapping[str, Any]) -> None:
+    def tell_at_start(self, *, learning_rate: float | None, traces_losses: bool) -> None:
         """What every worker is told with START; set before the first one is ready."""
-        self.state.start_facts = dict(facts)
+        self.state.start_facts = Start(learning_rate=learning_rate, traces_losses=traces_losses)
 
     def start(self, ranks: Iterable[int], saves: SavePoints | None = None) -> None:
         """Let training begin, where it begins for all at once, for the ranks that have rows."""
         expected = frozenset(ranks)
         points = None if saves is None or not self.plan.synchronous else saves.to_json()
-        self.state.start_facts["saves"] = points
+        self.state.start_facts = replace(self.state.start_facts, saves=points)
         for each in self._slices:
             each.state.saves = SavePoints.from_json(points)
             self._tell(each, lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
@@ -346,8 +347,8 @@ class Server:
             self._slices.append(SliceServer(self.plan, whole, self._workers, initial, endpoint, **shared))
             if self._standing is not None:
                 self._slices[-1].go_on_from(_portion(self._standing.slices[0], index, len(endpoints)))
-        self.state.slices = [self._slices[0].connection]
-        self.state.alternatives = [server.connection for server in self._slices]
+        self.state.slices = [self._slices[0].place]
+        self.state.alternatives = [server.place for server in self._slices]
         return self._slices
 
     def _tell(self, server: SliceServer, command: Callable[[], list[Any]]) -> None:
@@ -386,19 +387,19 @@ class Server:
         if round_ > server.state.open_round + 1:
             server.state.saves.announce(round_)
         else:
-            self.events.put(Event(Kind.MISSED, FIRST_SERVER, {}, round=round_))
+            self.events.put(Event(Missed(), FIRST_SERVER, round=round_))
         return []
 
     def _saved(self, round_: int, kept: Kept) -> None:
         """What the slice here is, as an event like what the hosts of others send."""
-        self.events.put(Event(Kind.STATE, FIRST_SERVER, {"slice": kept.to_json()}, kept.arrays, round_))
+        self.events.put(Event(StateGiven(kept), FIRST_SERVER, kept.arrays, round_))
 
     def _fail(self, error: Exception) -> None:
         """The driver raises what ended a server here, as it would a worker's error."""
         cause = error.__cause__ or error
         stack = "".join(traceback.format_exception(error))
-        body = {"error": type(cause).__name__, "message": str(error), "stack": stack, "lines": [], "host": "the driver"}
-        self.events.put(Event(Kind.FAILED, FIRST_SERVER, body))
+        failed = Failed(type(cause).__name__, str(error), stack, host="the driver")
+        self.events.put(Event(failed, FIRST_SERVER))
 
     def _close_slices(self) -> None:
         for each in self._slices:

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from keraunos.exchange.arrivals import Arrivals
 from keraunos.exchange.client import Client, Stopped, Superseded
+from keraunos.exchange.content import Content
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.link import Link
+from keraunos.exchange.messages import (
+    Again,
+    Join,
+    Joined,
+    Leave,
+    Offers,
+    Pass,
+    Push,
+    Refused,
+    Resend,
+    RoundResult,
+    content_of,
+)
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.uplink import Uplink, fill
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.wire import Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector
 
@@ -35,7 +50,7 @@ class SliceLink(ABC):
         self.round = 0
 
     @abstractmethod
-    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+    def send(self, said: Join | Pass | Leave, round_: int = 0) -> None:
         """Say something short."""
 
     def encode(self, views: Sequence[Vector]) -> None:  # noqa: B027 - may be nothing
@@ -47,7 +62,7 @@ class SliceLink(ABC):
         return np.empty(0, np.float32)
 
     @abstractmethod
-    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+    def push(self, round_: int, views: Sequence[Vector], push: Push) -> None:
         """Contribute this slice's part."""
 
     @abstractmethod
@@ -95,18 +110,19 @@ class HostedLink(SliceLink):
         self._client = client
         self._wanted = _NONE
 
-    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+    def send(self, said: Join | Pass | Leave, round_: int = 0) -> None:
         """Say it to the server's state."""
-        fields = {**(body or {}), "mark": None} if kind is Kind.JOIN else body or {}
-        self._server.submit(self._message(kind, round_, fields))
-        if kind is Kind.JOIN:
+        # There is no memory to share with oneself.
+        own = replace(said, mark=None) if isinstance(said, Join) else said
+        self._server.submit(self._message(own, round_), own)
+        if isinstance(said, Join):
             self.joined = True
             self.round = self._server.state.members[self._client.rank].round
 
-    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+    def push(self, round_: int, views: Sequence[Vector], push: Push) -> None:
         """The contribution is used where it lies."""
         self.expect(round_)
-        self._server.submit(self._message(Kind.PUSH, round_, body), views)
+        self._server.submit(self._message(push, round_), push, views)
 
     def expect(self, round_: int) -> None:
         """From now on the result of that round is wanted."""
@@ -134,8 +150,8 @@ class HostedLink(SliceLink):
         """Where the server puts it there."""
         return self._server.in_common
 
-    def _message(self, kind: Kind, round_: int, body: Mapping[str, Any]) -> Message:
-        return Message(kind, self._client.rank, self._client.incarnation, round_, body=body)
+    def _message(self, said: Content, round_: int) -> Message:
+        return Message(said.kind, self._client.rank, self._client.incarnation, round_)
 
 
 class RemoteLink(SliceLink):
@@ -148,7 +164,7 @@ class RemoteLink(SliceLink):
         self._host_rank = host_rank
         self._uplink = Uplink(plan.compression, part.contribution_size(parts), np.dtype(part.layout.dtype).itemsize)
         self._arrivals = Arrivals(plan, part.size, part.layout.dtype)
-        self._offers: Mapping[str, Any] | None = None
+        self._offers: Offers | None = None
         self._upload: SharedVector | None = None
         self._download: SharedVector | None = None
         self._common: Vector | None = None
@@ -157,15 +173,15 @@ class RemoteLink(SliceLink):
         self._arrived = False
         self._by_socket = False
         self._joining = False
-        self._said: list[tuple[Kind, int, int, Mapping[str, Any], Any]] = []
+        self._said: list[tuple[Content, int, int, Any]] = []
         self._encoded: list[tuple[int, Any, bool]] = []
         self._moved = False
         self._empty = False
 
-    def send(self, kind: Kind, round_: int = 0, body: Mapping[str, Any] | None = None) -> None:
+    def send(self, said: Join | Pass | Leave, round_: int = 0) -> None:
         """Say it over the socket."""
-        self._joining |= kind is Kind.JOIN
-        self._note(kind, round_, body or {})
+        self._joining |= isinstance(said, Join)
+        self._note(said, round_)
         self._say()
 
     def encode(self, views: Sequence[Vector]) -> None:
@@ -178,18 +194,16 @@ class RemoteLink(SliceLink):
         """As the uplink has it."""
         return self._uplink.owed
 
-    def push(self, round_: int, views: Sequence[Vector], body: Mapping[str, Any]) -> None:
+    def push(self, round_: int, views: Sequence[Vector], push: Push) -> None:
         """Put the contribution into shared memory and say so, or send it."""
         self.expect(round_)
         if self._upload is not None:
             fill(self._upload.vector, views)
-            self._note(Kind.PUSH, round_, body)
-            if not self._ring(round_, body):
+            self._note(push, round_)
+            if not self._ring(round_, push):
                 self._say()
             return
-        self._said = [
-            (Kind.PUSH, round_, start, body if last else {}, payload) for start, payload, last in self._encoded
-        ]
+        self._said = [(push if last else Push(), round_, start, payload) for start, payload, last in self._encoded]
         self._say()
 
     def expect(self, round_: int) -> None:
@@ -221,7 +235,7 @@ class RemoteLink(SliceLink):
         if self._joining:
             self._say()
         else:
-            self._link.send(Kind.AGAIN, self._wanted)
+            self._link.send(Again.kind, self._wanted)
 
     def result(self) -> Vector:
         """Where the server put it, or where its chunks were put together."""
@@ -255,14 +269,14 @@ class RemoteLink(SliceLink):
         offers = self._offers
         if offers is None or self._client.mark is None or self._upload is not None:
             return
-        if "result" not in offers:
+        if offers.result is None:
             if common is None:
                 return
-            self._upload = SharedVector.open(offers["upload"])
+            self._upload = SharedVector.open(offers.upload)
             self._common = common.vector[self.part.start : self.part.stop]
             self._bells = bells if self._upload is not None else None
             return
-        regions = [SharedVector.open(offers[name]) for name in ("upload", "result")]
+        regions = [SharedVector.open(each) for each in (offers.upload, offers.result)]
         if all(region is not None for region in regions):
             self._upload, self._download = regions
             return
@@ -277,48 +291,48 @@ class RemoteLink(SliceLink):
             if region is not None:
                 region.close()
 
-    def _ring(self, round_: int, body: Mapping[str, Any]) -> bool:
+    def _ring(self, round_: int, push: Push) -> bool:
         """Say that a contribution lies ready; `False` where the server must be told over the socket."""
         bells = self._bells
-        if bells is None or "squared_norm" in body:
+        if bells is None or push.squared_norm is not None or push.rows is None:
             return False
-        rung = bells.push(self._host_rank, self._client.rank, round_, body["denominators"], body["rows"])
+        rung = bells.push(self._host_rank, self._client.rank, round_, push.denominators, push.rows)
         return rung and not bells.is_asleep(self._host_rank)
 
     def _take(self, message: Message) -> None:
         self._moved = True
-        if message.kind is Kind.REFUSED:
-            reason = message.body.get("reason")
-            raise Superseded("a newer incarnation of this rank has taken over") if reason is None else Stopped(reason)
-        if message.kind is Kind.JOINED and self._joining:
+        said = content_of(message)
+        if isinstance(said, Refused):
+            if said.reason is None:
+                raise Superseded("a newer incarnation of this rank has taken over")
+            raise Stopped(said.reason)
+        if isinstance(said, Joined) and self._joining:
             self.joined = True
             self.round = message.round
-            self._offers = message.body.get("shared")
+            self._offers = said.shared
             self._want(message.round)
-        elif message.kind is Kind.RESEND and message.round == self._wanted and not self._joining:
+        elif isinstance(said, Resend) and message.round == self._wanted and not self._joining:
             self._say()
-        elif message.kind is Kind.RESULT and self._is_wanted(message):
+        elif isinstance(said, RoundResult) and self._is_wanted(message, said):
             self._by_socket = message.payload is not None
-            self._empty = bool(message.body.get("empty"))
-            self._arrived = self._arrivals.take(message) if self._by_socket else True
+            self._empty = said.empty
+            self._arrived = self._arrivals.take(message, said) if self._by_socket else True
 
-    def _is_wanted(self, message: Message) -> bool:
+    def _is_wanted(self, message: Message, result: RoundResult) -> bool:
         # The parameters for one who joins have the number of the round that follows.
-        first = bool(message.body.get("first"))
-        return message.round == self._wanted and not self._arrived and first == self._joining
+        return message.round == self._wanted and not self._arrived and result.first == self._joining
 
     def _want(self, round_: int) -> None:
         self._wanted = round_
         self._arrived = False
         self._arrivals.expect()
 
-    def _note(self, kind: Kind, round_: int, body: Mapping[str, Any]) -> None:
+    def _note(self, said: Join | Push | Pass | Leave, round_: int) -> None:
         """Something short is to be said."""
-        shared = {} if self._upload is None else {"shared": True}
-        self._said = [(kind, round_, 0, {**body, **shared}, None)]
+        self._said = [(said if self._upload is None else replace(said, shared=True), round_, 0, None)]
 
     def _say(self) -> None:
         """Send what is to be said, for the first time or again; it stays as it is until it is answered."""
-        for kind, round_, offset, body, payload in self._said:
-            self._client.tally.sent = f"{kind.name} {round_}"
-            self._link.send(kind, round_, offset, body, payload)
+        for said, round_, offset, payload in self._said:
+            self._client.tally.sent = f"{said.kind.name} {round_}"
+            self._link.send(said.kind, round_, offset, said.body(), payload)

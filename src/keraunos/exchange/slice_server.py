@@ -17,15 +17,19 @@ from typing import Any
 import numpy as np
 
 from keraunos.exchange.codecs.registry import codec_named
+from keraunos.exchange.content import Content
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.downlink import Downlink
 from keraunos.exchange.endpoint import Endpoint
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import SlicePlace
+from keraunos.exchange.messages import Joined, Offers, Push, RoundResult
 from keraunos.exchange.rules.registry import make_rule
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector, host_mark
-from keraunos.exchange.slice_state import Action, Kept, Offer, PartialNorm, Reply, Save, SliceState
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.slice_state import Action, Offer, PartialNorm, Reply, Save, SliceState
+from keraunos.exchange.wire import Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Vector, aligned_empty
 
@@ -81,7 +85,6 @@ class SliceServer:
         self._uploads: dict[int, SharedVector] = {}
         self._results: dict[int, SharedVector] = {}
         self._clients: dict[int, bytes] = {}
-        self._sharing: set[int] = set()
         self._commands: queue.SimpleQueue[Callable[[], list[Action]]] = queue.SimpleQueue()
         self._codec = codec_named(plan.compression or "plain")
         self.rule = make_rule(plan, part, workers) if rule is None else rule
@@ -117,9 +120,9 @@ class SliceServer:
             region.close()
 
     @property
-    def connection(self) -> dict[str, Any]:
-        """What a worker needs to reach this slice."""
-        return {**self._endpoint.connection, "start": self.part.start, "stop": self.part.stop}
+    def place(self) -> SlicePlace:
+        """Where a worker reaches this slice, and what it is."""
+        return SlicePlace(**self._endpoint.connection, start=self.part.start, stop=self.part.stop)
 
     @property
     def socket(self) -> Any:
@@ -180,7 +183,7 @@ class SliceServer:
         if self.failure is None:
             self._guarded(self._obey)
 
-    def submit(self, message: Message, views: Sequence[Vector] = ()) -> None:
+    def submit(self, message: Message, said: Content, views: Sequence[Vector] = ()) -> None:
         """Take a message from the worker that hosts this slice; a contribution is used where it lies.
 
         Only in the thread that pumps. What the worker is answered is in `answered`: its result is `state.result`.
@@ -190,7 +193,7 @@ class SliceServer:
             self._buffers[message.rank] = views[0]
         elif views:
             np.concatenate(views, out=self._buffers[message.rank])
-        self._act(self.state.receive(message))
+        self._act(self.state.receive(message, said))
 
     def _guarded(self, work: Callable[[], Any]) -> None:
         try:
@@ -214,8 +217,8 @@ class SliceServer:
                 some = True
                 self._rung[rank] = round_
                 if round_ == member.round and not member.complete:
-                    body = bells.contribution(self._host_rank, rank)
-                    self._act(self.state.receive(Message(Kind.PUSH, rank, member.incarnation, round_, body=body)))
+                    push = bells.contribution(self._host_rank, rank)
+                    self._act(self.state.receive(Message(push.kind, rank, member.incarnation, round_), push))
         return some
 
     def _result_vector(self, common: Vector | None) -> Vector:
@@ -242,19 +245,15 @@ class SliceServer:
         if message.incarnation == before and self._clients.get(message.rank) != client:
             self._endpoint.dropped += 1
             return
-        shares = message.rank in self._uploads
-        if message.kind is Kind.PUSH and message.payload is None and not shares:
+        if message.kind is Push.kind and message.payload is None and message.rank not in self._uploads:
             # Nobody but one who shares this server's memory has put a contribution there.
             self._endpoint.dropped += 1
             return
-        if message.incarnation == before and message.body.get("shared") and shares:
-            self._sharing.add(message.rank)
         actions = self.state.receive(message)
         known = self.state.members.get(message.rank)
         if known is not None and known.incarnation != before:
             # Only now: a message that was not taken gives nobody a rank.
             self._clients[message.rank] = client
-            self._sharing.discard(message.rank)
         self._act(actions, client)
 
     def _act(self, actions: Iterable[Action], sender: bytes | None = None) -> None:
@@ -267,11 +266,11 @@ class SliceServer:
             elif isinstance(action, Save):
                 if self._on_save is not None:
                     self._on_save(action.round, self.keep())
-            elif action.message.rank == self._host_rank and not action.to_sender:
-                if action.message.kind is Kind.RESULT and not action.message.body.get("first"):
-                    self.answered = action.message.round
+            elif action.rank == self._host_rank and not action.to_sender:
+                if isinstance(action.said, RoundResult) and not action.said.first:
+                    self.answered = action.round
             else:
-                client = sender if action.to_sender else self._clients.get(action.message.rank)
+                client = sender if action.to_sender else self._clients.get(action.rank)
                 if client is not None:
                     self._reply(client, action)
 
@@ -288,33 +287,35 @@ class SliceServer:
             self._results[rank] = SharedVector.create(self.part.size, dtype)
 
     def _reply(self, client: bytes, reply: Reply) -> None:
-        message, rank = reply.message, reply.message.rank
-        if message.kind is Kind.JOINED and rank in self._uploads:
-            message = replace(message, body={**message.body, "shared": self._offers(rank)})
-        if reply.vector is None:
-            self._endpoint.send(client, message)
-        elif self._rings(rank, message):
+        rank, said = reply.rank, reply.said
+        if isinstance(said, Joined) and rank in self._uploads:
+            reply = replace(reply, said=Joined(self._offers(rank)))
+        if reply.vector is None or not isinstance(said, RoundResult):
+            self._endpoint.send(client, reply.message)
+        elif self._rings(reply, said):
             return
-        elif rank in self._sharing and not message.body.get("first"):
+        elif self._shares_with(rank) and not said.first:
             if not self._plan.synchronous:
                 np.copyto(self._results[rank].vector, reply.vector)
-            self._endpoint.send(client, message)
+            self._endpoint.send(client, reply.message)
         else:
             # Under a synchronous plan nobody writes to the vector before everyone has read it, so it is not copied.
             copy = not self._plan.synchronous
-            for each in self._downlink.messages(message, reply.vector):
+            for each in self._downlink.messages(reply.message, said, reply.vector):
                 self._endpoint.send(client, each, copy=copy)
 
-    def _rings(self, rank: int, message: Message) -> bool:
+    def _shares_with(self, rank: int) -> bool:
+        """Whether a rank has opened the memory that it was offered; what it says without an offer does not count."""
+        return rank in self._uploads and self.state.members[rank].sharing
+
+    def _rings(self, reply: Reply, said: RoundResult) -> bool:
         """Tell a rank that its result is there without a socket, if it is awake."""
         bells = self._bells
-        if bells is None or self._host_rank is None or message.body.get("first") or rank not in self._rung:
+        if bells is None or self._host_rank is None or said.first or reply.rank not in self._rung:
             return False
-        bells.give_result(self._host_rank, message.round)
-        return not bells.is_asleep(rank)
+        bells.give_result(self._host_rank, reply.round)
+        return not bells.is_asleep(reply.rank)
 
-    def _offers(self, rank: int) -> dict[str, Any]:
-        offers: dict[str, Any] = {"upload": self._uploads[rank].offer}
-        if not self.in_common:
-            offers["result"] = self._results[-1 if self._plan.synchronous else rank].offer
-        return offers
+    def _offers(self, rank: int) -> Offers:
+        result = None if self.in_common else self._results[-1 if self._plan.synchronous else rank].offer
+        return Offers(self._uploads[rank].offer, result)

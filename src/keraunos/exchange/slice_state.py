@@ -10,7 +10,7 @@ answered again and not applied again, an older incarnation is refused, and what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 
 from keraunos.errors import ExchangeError
+from keraunos.exchange.content import Content, Handlers
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.message_parts import MOST_PARTS
+from keraunos.exchange.messages import Again, Join, Joined, Leave, Pass, Push, Refused, Resend, RoundResult, content_of
 from keraunos.exchange.rules.rule import Rule, Sent
 from keraunos.exchange.sharding import Slice
-from keraunos.exchange.wire import LEFT_OUT, MALFORMED, MAX_COUNTER, Kind, Message, WireError, chunk_at
+from keraunos.exchange.wire import LEFT_OUT, MALFORMED, Message, WireError, chunk_at
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import SavePoints
 from keraunos.parameters import Vector
-
-MOST_PARTS = 64
 
 
 class RuleError(ExchangeError):
@@ -36,9 +38,17 @@ class RuleError(ExchangeError):
 class Reply:
     """Answer a rank; `vector` goes with it. `to_sender` marks an answer for whoever just spoke, member or not."""
 
-    message: Message
+    said: Joined | RoundResult | Refused | Resend
+    rank: int
+    incarnation: int
+    round: int = 0
     vector: Vector | None = None
     to_sender: bool = False
+
+    @property
+    def message(self) -> Message:
+        """The message without the vector."""
+        return self.said.message(self.rank, self.incarnation, self.round)
 
 
 @dataclass(frozen=True)
@@ -55,40 +65,6 @@ class PartialNorm:
 
     round: int
     value: float
-
-
-@dataclass(frozen=True)
-class Kept:
-    """All that a slice needs to go on from here, as copies.
-
-    Attributes:
-        rounds: where each rank stands: the round that it contributes to next.
-        contributed: how many rows of each rank have been applied.
-        applied: how many contributions have been.
-        arrays: the parameters, empty where the rule keeps none, and then what the rule remembers. A server puts what
-            its results are encoded with between them.
-    """
-
-    rounds: dict[int, int]
-    contributed: dict[int, int]
-    applied: int
-    arrays: list[Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain data."""
-        return {
-            "rounds": list(self.rounds.items()),
-            "contributed": list(self.contributed.items()),
-            "applied": self.applied,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], arrays: list[Any]) -> Kept:
-        """What `to_json` described, with its arrays."""
-        rounds, contributed = (
-            {int(rank): int(count) for rank, count in data[name]} for name in ("rounds", "contributed")
-        )
-        return cls(rounds, contributed, int(data["applied"]), arrays)
 
 
 @dataclass(frozen=True)
@@ -118,6 +94,7 @@ class Member:
     sent: Sent | None = None
     passed: bool = False
     behind: int | None = None
+    sharing: bool = False
 
     @property
     def complete(self) -> bool:
@@ -171,6 +148,12 @@ class SliceState:
         self._alone = alone
         self._buffer_of = buffer_of
         self._decode = decode
+        self._handlers: Handlers[Message, list[Action]] = Handlers()
+        self._handlers.on(Join, self._join)
+        self._handlers.on(Push, self._push)
+        self._handlers.on(Pass, self._pass)
+        self._handlers.on(Again, self._again)
+        self._handlers.on(Leave, self._leave)
 
     def expect(self, ranks: Iterable[int]) -> list[Action]:
         """These ranks take part: a round that needs everyone needs all of them, joined or not yet."""
@@ -226,27 +209,27 @@ class SliceState:
         slowest = min((self._clock(rank) for rank in self.ranks), default=0)
         return sorted(rank for rank in self.ranks if self._clock(rank) == slowest)
 
-    def receive(self, message: Message) -> list[Action]:
-        """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`."""
-        handlers = {
-            Kind.JOIN: self._join,
-            Kind.PUSH: self._push,
-            Kind.PASS: self._pass,
-            Kind.AGAIN: self._again,
-            Kind.LEAVE: self._leave,
-        }
+    def receive(self, message: Message, said: Content | None = None) -> list[Action]:
+        """What follows from a message; nothing that arrives can raise, only a rule that fails, with `RuleError`.
+
+        `said` is what it says, where it comes from this process and needs no reading.
+        """
         try:
-            if message.kind not in handlers:
+            handler = self._handlers.of(message.kind)
+            if handler is None:
                 return self._drop()
             known = self.members.get(message.rank)
             excluded = message.rank in self.excluded
             if excluded or (known is not None and message.incarnation < known.incarnation):
                 self.dropped += 1
-                body = {"reason": LEFT_OUT} if excluded else {}
-                return [Reply(Message(Kind.REFUSED, message.rank, message.incarnation, body=body), to_sender=True)]
-            if message.kind is not Kind.JOIN and (known is None or message.incarnation > known.incarnation):
+                refused = Refused(LEFT_OUT if excluded else None)
+                return [Reply(refused, message.rank, message.incarnation, to_sender=True)]
+            if message.kind is not Join.kind and (known is None or message.incarnation > known.incarnation):
                 return self._drop()
-            return handlers[message.kind](message)
+            content: Any = content_of(message) if said is None else said
+            if known is not None and message.incarnation == known.incarnation:
+                known.sharing |= content.shared
+            return handler(message, content)
         except MALFORMED:
             return self._drop()
 
@@ -260,12 +243,11 @@ class SliceState:
         self.dropped += 1
         return []
 
-    def _join(self, message: Message) -> list[Action]:
-        parts = int(message.body["parts"])
+    def _join(self, message: Message, join: Join) -> list[Action]:
+        parts, mark = join.parts, join.mark
         expected = self.ranks or range(self.rule.workers)
         if not self._are_parts(parts, message.rank) or message.rank not in expected:
             return self._drop()
-        mark = message.body.get("mark")
         known = self.members.get(message.rank)
         actions: list[Action] = [Offer(message.rank, self.part.contribution_size(parts))]
         if known is None:
@@ -280,12 +262,13 @@ class SliceState:
             actions = []
         else:
             known.incarnation, known.mark, known.parts, known.gone = message.incarnation, mark, parts, False
+            known.sharing = False
             # Its predecessor's contribution was not applied, and it will send that round again; unless the round is
             # closing right now, in which case it is answered as a repetition.
             if not self._closing:
                 known.forget()
-        actions.append(Reply(Message(Kind.JOINED, message.rank, message.incarnation, known.round)))
-        if message.body.get("wants_parameters"):
+        actions.append(Reply(Joined(), message.rank, message.incarnation, known.round))
+        if join.wants_parameters:
             # One that came back gets no further ahead than it would have as it was.
             known.wants_first = known.waiting
             if not known.waiting:
@@ -302,10 +285,9 @@ class SliceState:
     def _first(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
         member.wants_first = False
-        first = Message(Kind.RESULT, rank, member.incarnation, member.round, body={"first": True})
-        return Reply(first, self.parameters)
+        return Reply(RoundResult(first=True), rank, member.incarnation, member.round, self.parameters)
 
-    def _push(self, message: Message) -> list[Action]:
+    def _push(self, message: Message, push: Push) -> list[Action]:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
@@ -315,8 +297,10 @@ class SliceState:
             return self._drop()
         buffer = self._buffer_of(message.rank)
         sent = member.sent
-        if "rows" in message.body:
-            sent = self._sent(message, member, buffer)
+        if push.rows is not None:
+            if len(push.denominators) != member.parts:
+                raise WireError("a contribution has one denominator a part")
+            sent = Sent(buffer, push.denominators, push.rows, squared_norm=push.squared_norm, rank=message.rank)
         elements = self._place(message, buffer)
         member.elements += elements
         member.received.add(message.offset)
@@ -324,22 +308,6 @@ class SliceState:
         if not member.complete:
             return []
         return self._close_if_complete() if self.plan.synchronous else self._apply(message.rank, member)
-
-    def _sent(self, message: Message, member: Member, buffer: Vector) -> Sent:
-        denominators = tuple(None if each is None else float(each) for each in message.body["denominators"])
-        if len(denominators) != member.parts:
-            raise WireError("a contribution has one denominator a part")
-        rows = int(message.body["rows"])
-        if not 0 <= rows <= MAX_COUNTER:
-            raise WireError("a number of rows is out of range")
-        norm = message.body.get("squared_norm")
-        return Sent(
-            buffer,
-            denominators,
-            rows,
-            squared_norm=None if norm is None else float(norm),
-            rank=message.rank,
-        )
 
     def _place(self, message: Message, buffer: Vector) -> int:
         """Put a chunk where it belongs and say how many elements it brought; without payload it is there already."""
@@ -351,7 +319,7 @@ class SliceState:
         self._decode(message.payload, buffer[start:stop])
         return stop - start
 
-    def _pass(self, message: Message) -> list[Action]:
+    def _pass(self, message: Message, _: Pass) -> list[Action]:
         member = self.members[message.rank]
         if message.round < member.round:
             return self._answer_again(message, member)
@@ -362,10 +330,10 @@ class SliceState:
         member.passed = True
         return self._close_if_complete()
 
-    def _leave(self, message: Message) -> list[Action]:
+    def _leave(self, message: Message, _: Leave) -> list[Action]:
         return self.remove(message.rank)
 
-    def _again(self, message: Message) -> list[Action]:
+    def _again(self, message: Message, _: Again) -> list[Action]:
         """A rank waits for a round's result: it, or its contribution, may have been lost on the way.
 
         A rank asks behind all that it has sent, so that what is not here by now will not come by itself.
@@ -377,7 +345,7 @@ class SliceState:
             return [] if member.waiting else self._answer_again(message, member)
         if member.complete:
             return list(self._asked)
-        return [Reply(Message(Kind.RESEND, message.rank, message.incarnation, message.round))]
+        return [Reply(Resend(), message.rank, message.incarnation, message.round)]
 
     def _answer_again(self, message: Message, member: Member) -> list[Action]:
         """Answer what was applied before: the last round, or, for one that catches up, one after the other."""
@@ -387,13 +355,13 @@ class SliceState:
         if catches_up:
             member.behind = message.round
         answer = self._answer(message.rank, member)
-        return [replace(answer, message=replace(answer.message, round=message.round))]
+        return [replace(answer, round=message.round)]
 
     def _answer(self, rank: int, member: Member) -> Reply:
         member.read_at = self.applied
         if self.empty:
-            return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1, body={"empty": True}))
-        return Reply(Message(Kind.RESULT, rank, member.incarnation, member.round - 1), self.result)
+            return Reply(RoundResult(empty=True), rank, member.incarnation, member.round - 1)
+        return Reply(RoundResult(), rank, member.incarnation, member.round - 1, self.result)
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()

@@ -6,22 +6,24 @@ directly. On a slice's own host vectors are written and read in shared memory an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from keraunos.exchange.client import Client
 from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.link import Link
+from keraunos.exchange.message_parts import SlicePlace
+from keraunos.exchange.messages import Join, Leave, Pass, Push, Start
 from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_link import HostedLink, RemoteLink, SliceLink
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.waits import Wait
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.parameters import Layout, Vector
 
@@ -39,7 +41,7 @@ class Slices:
         plan: ExchangePlan,
         layout: Layout,
         parts: int,
-        start: Mapping[str, Any],
+        start: Start,
         *,
         hosted: SliceServer | None = None,
         bells: Doorbells | None = None,
@@ -48,13 +50,13 @@ class Slices:
         self._plan = plan
         self._layout = layout
         self._parts = parts
-        self._places = list(start["slices"])
+        self._places = start.slices
         self._hosted = hosted
         self.before_share: Callable[[], None] | None = None
         self._bells = bells if hosted is not None else None
         self._stack = ExitStack()
         self._links: list[SliceLink] = []
-        offer = start.get("common")
+        offer = start.common
         self._common = SharedVector.open(offer) if offer and client.mark is not None else None
         self._whole: Vector = layout.empty() if self._common is None else self._common.vector
 
@@ -88,10 +90,10 @@ class Slices:
     def join(self, *, wants_parameters: bool) -> int:
         """Join every slice; the round at which this rank stands. With `wants_parameters` they come, too."""
         wants = wants_parameters or self.first_needed
-        body = {"parts": self._parts, "mark": self._client.mark, "wants_parameters": wants}
+        join = Join(self._parts, self._client.mark, wants)
         for link in self._links:
-            link.send(Kind.JOIN, body=body)
-        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, "the slices", self._ask_again)
+            link.send(join)
+        self._client.wait_until(lambda: all(link.joined for link in self._links) or None, Wait.SLICES, self._ask_again)
         for link in self._links:
             link.share(self._common, self._bells)
         return min(link.round for link in self._links)
@@ -109,7 +111,7 @@ class Slices:
                     waiting.remove(link)
             return None if waiting else True
 
-        self._client.wait_until(arrived, "the parameters", self._ask_again)
+        self._client.wait_until(arrived, Wait.PARAMETERS, self._ask_again)
         return whole
 
     def push(
@@ -125,18 +127,16 @@ class Slices:
         for link, views in contributions:
             link.encode(views)
         self._about_to_share()
-        body: dict[str, Any] = {"denominators": list(denominators), "rows": rows}
-        if squared_norm is not None:
-            body["squared_norm"] = squared_norm
+        push = Push(rows, tuple(denominators), squared_norm)
         for link, views in contributions:
-            link.push(round_, views, body)
+            link.push(round_, views, push)
 
     def pass_round(self, round_: int) -> None:
         """Take part in a round without a contribution."""
         self._about_to_share()
         for link in self._links:
             link.expect(round_)
-            link.send(Kind.PASS, round_)
+            link.send(Pass(), round_)
 
     @property
     def empty(self) -> bool:
@@ -148,7 +148,7 @@ class Slices:
         for link in self._links:
             link.expect(round_)
         self._client.wait_until(
-            lambda: all(link.complete() for link in self._links) or None, "a round's result", self._ask_again
+            lambda: all(link.complete() for link in self._links) or None, Wait.RESULT, self._ask_again
         )
         if self.empty:
             return self._whole
@@ -174,7 +174,7 @@ class Slices:
     def leave(self) -> None:
         """Say to every slice that this rank contributes no more."""
         for link in self._links:
-            link.send(Kind.LEAVE)
+            link.send(Leave())
 
     def _about_to_share(self) -> None:
         if self.before_share is not None:
@@ -184,13 +184,13 @@ class Slices:
         for link in self._links:
             link.ask_again()
 
-    def _link(self, place: Mapping[str, Any]) -> SliceLink:
-        part = Slice(self._layout, int(place["start"]), int(place["stop"]))
-        host_rank = int(place.get("host_rank", -1))
+    def _link(self, place: SlicePlace) -> SliceLink:
+        part = Slice(self._layout, place.start, place.stop)
+        host_rank = -1 if place.host_rank is None else place.host_rank
         client = self._client
         if self._hosted is not None and host_rank == client.rank:
             return HostedLink(part, self._hosted, client)
-        link = self._stack.enter_context(Link(client.context, place, client.rank, client.incarnation))
+        link = self._stack.enter_context(Link(client.context, place.connection, client.rank, client.incarnation))
         link.patience = client.patience
         remote = RemoteLink(part, link, client, self._plan, self._parts, host_rank)
         client.attend(link.socket, remote.listen)

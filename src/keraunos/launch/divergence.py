@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from keraunos.errors import ExchangeError, ModelError
+from keraunos.exchange import messages
 from keraunos.exchange.server import Server
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.fit_events import FitEvents
@@ -36,9 +36,9 @@ class Divergence:
     step: int
 
     @classmethod
-    def of(cls, rank: int, host: str, body: Mapping[str, Any]) -> Divergence:
+    def of(cls, rank: int, host: str, found: messages.Diverged) -> Divergence:
         """What a worker has told."""
-        return cls(rank, host, body["what"], body["epoch"], body["step"])
+        return cls(rank, host, found.what, found.epoch, found.step)
 
     @property
     def reason(self) -> str:
@@ -130,10 +130,10 @@ class SkipBook:
         self._trained: set[int] = set()
         self._skipped: set[int] = set()
 
-    def note(self, rank: int, body: Mapping[str, Any]) -> None:
+    def note(self, rank: int, lap: messages.Lap) -> None:
         """A rank has ended a lap."""
-        epoch, rows = int(body["epoch"]), int(body["skipped"])
-        if body["trained"]:
+        epoch, rows = lap.epoch, lap.skipped
+        if lap.trained:
             self._trained.add(epoch)
         if rows:
             self.rows += rows

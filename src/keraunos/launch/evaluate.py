@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import DataError
+from keraunos.exchange.messages import Failed
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import read_columns, translated, worker_environment
@@ -71,7 +72,7 @@ def evaluate_frame(
         raise translated(error) from error
     for number, row in enumerate(found):
         if row.failure is not None:
-            raise_failure(number, json.loads(row.failure))
+            raise_failure(number, Failed.of(json.loads(row.failure)))
     if not found:
         raise DataError("The DataFrame has no rows to evaluate. Expected at least one. Received: 0 rows.")
     states = load_home(source, custom_objects).metric_states(BatchSpec.from_json(json.loads(found[0].spec)))

@@ -147,10 +147,8 @@ class Fit:
             for each, (facts, arrays) in zip(self._hooks, resumed.hooks(), strict=False):
                 each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
         self._server.tell_at_start(
-            {
-                "learning_rate": self._home.learning_rate,
-                "traces_losses": any(each.reads_losses for each in self._hooks),
-            }
+            learning_rate=self._home.learning_rate,
+            traces_losses=any(each.reads_losses for each in self._hooks),
         )
 
     @property

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from keraunos.batch import BatchSpec
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError, WorkerError
+from keraunos.exchange import messages
 from keraunos.exchange.client import StateLost
-from keraunos.exchange.coordination import Event
+from keraunos.exchange.content import Handlers
+from keraunos.exchange.coordination import Arrived, Event, LeftOut, Prepared, StateGiven
 from keraunos.exchange.server import Server
-from keraunos.exchange.wire import Kind
 from keraunos.job.course import Course
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.saving import SaveEvery
@@ -104,6 +104,7 @@ class Follower:
         self._look_next = 0.0
         self.roll = RollCall(job, server, events, clock)
         self.contributed: dict[int, int] = {}
+        self._handlers = self._registered()
 
     def _know(self) -> Known:
         """What is known now, to be saved."""
@@ -112,7 +113,7 @@ class Follower:
             "history": [dict(row) for row in self._events.epochs],
             "learning_rate": self._home.learning_rate,
             "steps_traced": sorted(self._server.state.steps_traced.items()),
-            "digests": [[rank, facts["digest"]] for rank, facts in sorted(self._members.ready.items())],
+            "digests": [[rank, shard.digest] for rank, shard in sorted(self._members.ready.items())],
             "contributed": sorted(self.contributed.items()),
         }
         return Known(facts, self._laps.book.copy(), [each.keep() for each in self._hooks])
@@ -251,33 +252,35 @@ class Follower:
                 self._on_return(rank)
         self.roll.look(self._members.expected, self._members.has_others, self._workers.abandon)
 
-    def _handle(self, event: Event) -> None:
-        handlers = {
-            Kind.HELLO: self._on_hello,
-            Kind.READY: self._on_ready,
-            Kind.REPORT: self._on_report,
-            Kind.LOSSES: self._on_losses,
-            Kind.LAP: self._on_lap,
-            Kind.STATE: self._on_state,
-            Kind.MISSED: self._saves.on_missed,
-            Kind.DONE: self._on_done,
-            Kind.BYE: self._on_bye,
-            Kind.FAILED: self._on_failed,
-            Kind.STACKS: self.roll.hear_stacks,
-            Kind.REMOVE: self._on_lost,
-            Kind.DIVERGED: self._on_diverged,
-        }
-        handler = handlers.get(event.kind)
-        if handler is not None:
-            handler(event)
+    def _registered(self) -> Handlers[Event, None]:
+        handlers: Handlers[Event, None] = Handlers()
+        handlers.on(Arrived, self._on_hello)
+        handlers.on(Prepared, self._on_ready)
+        handlers.on(messages.Report, self._on_report)
+        handlers.on(messages.Losses, self._on_losses)
+        handlers.on(messages.Lap, self._on_lap)
+        handlers.on(StateGiven, self._on_state)
+        handlers.on(messages.Missed, self._saves.on_missed)
+        handlers.on(messages.Done, self._on_done)
+        handlers.on(messages.Bye, self._on_bye)
+        handlers.on(messages.Failed, self._on_failed)
+        handlers.on(messages.Stacks, self.roll.hear_stacks)
+        handlers.on(LeftOut, self._on_lost)
+        handlers.on(messages.Diverged, self._on_diverged)
+        return handlers
 
-    def _on_hello(self, event: Event) -> None:
-        self._members.begin(event.rank, int(event.body["incarnation"]))
-        if event.body["again"]:
+    def _handle(self, event: Event) -> None:
+        handler = self._handlers.of(event.kind)
+        if handler is not None:
+            handler(event, event.said)
+
+    def _on_hello(self, event: Event, arrived: Arrived) -> None:
+        self._members.begin(event.rank, arrived.incarnation)
+        if arrived.again:
             self._on_return(event.rank)
-        readiness.check_versions(event)
+        readiness.check_versions(arrived.hello)
         if event.rank < FIRST_SERVER:
-            self._members.join(event.rank, str(event.body["host"]))
+            self._members.join(event.rank, arrived.hello.host)
             self._events.publish(WorkerJoined(rank=event.rank, host=self._members.host(event.rank)))
 
     def _on_return(self, rank: int) -> None:
@@ -294,57 +297,55 @@ class Follower:
         said = f"Worker {rank} on {host} was lost and has come back; it continues where it stood."
         self._events.publish(WorkerReturned(rank=rank, host=host, message=said))
 
-    def _on_ready(self, event: Event) -> None:
-        if event.rank >= FIRST_SERVER:
+    def _on_ready(self, event: Event, prepared: Prepared) -> None:
+        shard, rank = prepared.shard, event.rank
+        if shard is None:
             return
-        readiness.check_rows(event, self._members.ready, self._saved_digests)
-        spec = BatchSpec.from_json(event.body["spec"])
-        if self._laps.book.reader is None:
-            self._laps.book.reader = self._home.metric_states(spec)
-        self._members.ready[event.rank] = event.body
-        rows, held_out = int(event.body["rows"]), int(event.body["validation_rows"])
+        readiness.check_rows(rank, prepared, shard, self._members.ready, self._saved_digests)
+        if self._laps.book.reader is None and shard.spec is not None:
+            self._laps.book.reader = self._home.metric_states(shard.spec)
+        self._members.ready[rank] = shard
         for each in self._hooks:
-            each.on_ready(event.rank, rows)
-        host = self._members.host(event.rank)
-        self._events.publish(WorkerReady(rank=event.rank, host=host, rows=rows, validation_rows=held_out))
+            each.on_ready(rank, shard.rows)
+        host = self._members.host(rank)
+        self._events.publish(WorkerReady(rank=rank, host=host, rows=shard.rows, validation_rows=shard.validation_rows))
         if self._phase is not Phase.GATHERING:
             self._expect()
         self._tell_left_out()
 
-    def _on_report(self, event: Event) -> None:
-        self._laps.on_report(event)
-        self._saves.on_report(event.rank, int(event.body["round"]))
+    def _on_report(self, event: Event, report: messages.Report) -> None:
+        self._laps.on_report(event, report)
+        self._saves.on_report(event.rank, report.round)
         self._show()
 
-    def _on_losses(self, event: Event) -> None:
+    def _on_losses(self, event: Event, _: messages.Losses) -> None:
         losses, rows = event.arrays[0].T
         for each in self._hooks:
             each.on_losses(event.rank, event.round, losses, rows)
 
-    def _on_lap(self, event: Event) -> None:
-        self._laps.on_lap(event)
+    def _on_lap(self, event: Event, lap: messages.Lap) -> None:
+        self._laps.on_lap(event, lap)
         self._laps.close(self._saves)
 
-    def _on_state(self, event: Event) -> None:
-        if event.body.get("last"):
+    def _on_state(self, event: Event, given: StateGiven) -> None:
+        if given.last:
             self._optimizers[event.rank] = event.arrays
         else:
-            self._saves.on_state(event, self._laps.book)
+            self._saves.on_state(event, given, self._laps.book)
 
-    def _on_done(self, event: Event) -> None:
+    def _on_done(self, event: Event, _: messages.Done) -> None:
         self._members.finish(event.rank)
         self._server.retire(event.rank)
         self._laps.close(self._saves)
 
-    def _on_bye(self, event: Event) -> None:
+    def _on_bye(self, event: Event, bye: messages.Bye) -> None:
         self._members.leave(event.rank)
         # What the host of a slice says was contributed to it, now that nobody trains; all slices count alike.
-        for rank, rows in event.body.get("contributed", ()):
-            self.contributed[int(rank)] = int(rows)
+        self.contributed.update(bye.contributed)
         self._tell_left_out()
         self._laps.close(self._saves)
 
-    def _on_lost(self, event: Event) -> None:
+    def _on_lost(self, event: Event, left_out: LeftOut) -> None:
         """A rank was left out: from now on nothing is expected of it."""
         rank, schedule, members = event.rank, self._job.schedule, self._members
         members.leave(rank)
@@ -353,28 +354,28 @@ class Follower:
             self._events.warn(
                 f"The training is not saved any more: it goes on without worker {rank}, and could not with it."
             )
-        facts = members.ready.get(rank, {"rows": 0})
+        shard = members.ready.get(rank)
         if self._phase is Phase.GATHERING:
             members.ready.pop(rank, None)
-        rows = schedule.rows_of(int(facts["rows"]), rank, self._job.workers) if facts["rows"] else 0
+        rows = schedule.rows_of(shard.rows, rank, self._job.workers) if shard is not None and shard.rows else 0
         lost = LostRows(rank, members.hosts[rank], self._laps.book.epoch, rows)
         self.roll.lost_rows.append(lost)
         said = (
-            f"Worker {rank} on {lost.host} was away for {event.body['seconds']:.0f} s, and the training goes on "
+            f"Worker {rank} on {lost.host} was away for {left_out.seconds:.0f} s, and the training goes on "
             f"without it (onWorkerLost='continue'). Its {rows} rows are missing from epoch {lost.epoch + 1} on."
         )
         self._events.publish(WorkerLeftOut(rank=rank, host=lost.host, epoch=lost.epoch, rows=rows, message=said))
         self._laps.close(self._saves)
 
-    def _on_diverged(self, event: Event) -> None:
+    def _on_diverged(self, event: Event, found: messages.Diverged) -> None:
         if self._divergence is None:
-            self._divergence = Divergence.of(event.rank, self._members.host(event.rank), event.body)
+            self._divergence = Divergence.of(event.rank, self._members.host(event.rank), found)
 
-    def _on_failed(self, event: Event) -> None:
+    def _on_failed(self, event: Event, failure: messages.Failed) -> None:
         self._server.stop(f"worker {event.rank} failed")
-        if event.body["error"] == StateLost.__name__:
-            raise PartLost(f"{event.body['message']}{self.roll.own_silence()}")
-        raise_failure(event.rank, event.body)
+        if failure.error == StateLost.__name__:
+            raise PartLost(f"{failure.text}{self.roll.own_silence()}")
+        raise_failure(event.rank, failure)
 
     def _expect(self) -> None:
         """Say how much there is to do, as far as it is known: an asynchronous plan's later workers come in between."""

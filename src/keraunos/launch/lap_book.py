@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from keraunos.exchange import messages
 from keraunos.learners.home_model import MetricStates, State
 from keraunos.telemetry.charts import VALIDATION
 
@@ -84,10 +85,10 @@ class LapBook:
         """The epoch that is open."""
         return self._at[0]
 
-    def measure(self, rank: int, body: Mapping[str, Any], state: State) -> None:
+    def measure(self, rank: int, report: messages.Report, state: State) -> None:
         """A rank has measured something on its way through a lap."""
-        lap = self._lap(body)
-        if body["so_far"]:
+        lap = self._lap(report.epoch, report.lap)
+        if report.so_far:
             lap.so_far[rank] = state
         else:
             self._add(lap, rank, state)
@@ -97,21 +98,20 @@ class LapBook:
         for lap in self._open.values():
             self._add(lap, rank, lap.so_far.get(rank, []))
 
-    def end(self, rank: int, body: Mapping[str, Any], state: State, validation: State) -> None:
+    def end(self, rank: int, ended: messages.Lap, state: State, validation: State) -> None:
         """A rank has ended a lap."""
-        lap = self._lap(body)
+        lap = self._lap(ended.epoch, ended.lap)
         self._add(lap, rank, state)
-        if body["skipped"] and not body["trained"]:
+        if ended.skipped and not ended.trained:
             lap.states.pop(rank, None)
         if validation:
             lap.validation[rank] = validation
         lap.ranks.add(rank)
-        lap.step = max(lap.step, int(body["step"]))
-        epoch, index = int(body["epoch"]), int(body["lap"])
-        self._reached[rank] = (epoch, index)
-        if body["ends_epoch"] or body["final"]:
-            self._ends.setdefault(epoch, {})[rank] = _End(index, whole=bool(body["ends_epoch"]))
-        if body["final"]:
+        lap.step = max(lap.step, ended.step)
+        self._reached[rank] = (ended.epoch, ended.lap)
+        if ended.ends_epoch or ended.final:
+            self._ends.setdefault(ended.epoch, {})[rank] = _End(ended.lap, whole=ended.ends_epoch)
+        if ended.final:
             self._finished.add(rank)
 
     def close(self, expected: set[int]) -> ClosedLap | None:
@@ -227,8 +227,8 @@ class LapBook:
         """There is more to come than those thought who said that they had finished."""
         self._finished.clear()
 
-    def _lap(self, body: Mapping[str, Any]) -> _Measured:
-        return self._open.setdefault((int(body["epoch"]), int(body["lap"])), _Measured())
+    def _lap(self, epoch: int, index: int) -> _Measured:
+        return self._open.setdefault((epoch, index), _Measured())
 
     def _has_reached(self, rank: int) -> bool:
         epoch, index = self._at

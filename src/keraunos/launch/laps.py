@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keraunos.exchange import messages
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
 from keraunos.job.training_job import TrainingJob
@@ -56,7 +57,7 @@ class Laps:
         self._look = look
         self._skips = SkipBook(events, job.columns.unchecked_ids)
         self._laps_done: dict[int, int] = {}
-        self._decided: dict[str, Any] | None = None
+        self._decided: messages.Go | None = None
         self._last = False
 
     @property
@@ -70,28 +71,27 @@ class Laps:
         self._laps_done = {int(rank): int(laps) for rank, laps in resumed.facts["laps_done"]}
         self.rows_done = {int(rank): int(rows) for rank, rows in resumed.facts["rows_done"]}
         self._decided = resumed.decided
-        self._last = bool(self._decided is not None and self._decided["last"])
+        self._last = bool(self._decided is not None and self._decided.last)
 
     def facts(self) -> dict[str, Any]:
         """What is saved of it, but for the book."""
         return {
-            "decided": self._decided,
+            "decided": None if self._decided is None else self._decided.body(),
             "laps_done": sorted(self._laps_done.items()),
             "rows_done": sorted(self.rows_done.items()),
         }
 
-    def on_report(self, event: Event) -> None:
+    def on_report(self, event: Event, report: messages.Report) -> None:
         """A rank has measured something on its way through a lap."""
-        self.book.measure(event.rank, event.body, event.arrays)
-        self.rows_done[event.rank] = int(event.body["rows"])
+        self.book.measure(event.rank, report, event.arrays)
+        self.rows_done[event.rank] = report.rows
 
-    def on_lap(self, event: Event) -> None:
+    def on_lap(self, event: Event, lap: messages.Lap) -> None:
         """A rank has ended a lap."""
-        split = int(event.body["split"])
-        self.book.end(event.rank, event.body, event.arrays[:split], event.arrays[split:])
+        self.book.end(event.rank, lap, event.arrays[: lap.split], event.arrays[lap.split :])
         self._laps_done[event.rank] = event.round + 1
-        self.rows_done[event.rank] = int(event.body["rows"])
-        self._skips.note(event.rank, event.body)
+        self.rows_done[event.rank] = lap.rows
+        self._skips.note(event.rank, lap)
 
     def close(self, saves: Saves) -> None:
         """Close every lap that all ranks that train have reported, until training is to end."""
@@ -104,7 +104,7 @@ class Laps:
                 lap = lap.unmeasured()
             self._last = self._ask(lap)
             self._tell(lap)
-            self._decided = {"lap": lap.number, "learning_rate": self._home.learning_rate, "last": self._last}
+            self._decided = messages.Go(lap.number, self._home.learning_rate, self._last)
             saves.on_lap(lap)
             self._server.go(lap.number, learning_rate=self._home.learning_rate, last=self._last)
 

@@ -54,7 +54,7 @@ def _end_with(parent: int) -> None:
 
 def _serve(header: dict[str, Any]) -> int:
     try:
-        hosting.host_slice(header["connection"], header["slice"], header["incarnation"], {"versions": loop.versions()})
+        hosting.host_slice(header["connection"], header["slice"], header["incarnation"], loop.versions())
     except Stopped:
         return 0
     except ExchangeError:

@@ -5,10 +5,9 @@ No I/O and no clock. Ranks from `FIRST_SERVER` on are servers of slices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
 
+from keraunos.exchange.message_parts import ShardFacts
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.training_job import TrainingJob
 
@@ -18,13 +17,13 @@ class Membership:
 
     Attributes:
         hosts: where the workers that have joined are, by rank.
-        ready: what those workers said that have read their rows, by rank, in the order in which they said so.
+        ready: what workers have read, by rank, in the order in which they said so.
         left: the members that are gone, and those that were left out.
     """
 
     def __init__(self, job: TrainingJob) -> None:
         self.hosts: dict[int, str] = {}
-        self.ready: dict[int, Mapping[str, Any]] = {}
+        self.ready: dict[int, ShardFacts] = {}
         self.left: set[int] = set()
         self._job = job
         self._done: set[int] = set()
@@ -55,7 +54,7 @@ class Membership:
 
     def rows(self) -> dict[int, int]:
         """How many rows each worker has that is ready."""
-        return {rank: int(facts["rows"]) for rank, facts in self.ready.items()}
+        return {rank: shard.rows for rank, shard in self.ready.items()}
 
     def has_returned(self, rank: int, incarnation: int) -> bool:
         """Whether this is a later process of a member than the one that is known."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.tally import Tally
 
 SLOW = 1.5
 # Fewer steps, or less time, may be chance.

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from keraunos.errors import WorkerError
-from keraunos.exchange.coordination import Event
-from keraunos.exchange.pulse import Tally
+from keraunos.exchange.coordination import Event, LeftOut
+from keraunos.exchange.messages import Stacks
 from keraunos.exchange.server import Server
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.tally import Tally
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attendance import Attendance, Change, Turn
@@ -56,7 +55,7 @@ class RollCall:
         """Look after those who are expected to be there.
 
         `others(rank)` says whether somebody is left to train without a rank; `abandon(rank)` is told that nobody waits
-        for it any more. The one that was left out is also an event, REMOVE, which whoever counts ranks handles.
+        for it any more. The one that was left out is also an event, `LeftOut`, which whoever counts ranks handles.
         """
         expected = set(expected)
         for change in self._attendance.look(self._clock(), self._server.signs, expected):
@@ -73,10 +72,10 @@ class RollCall:
         if self._ask_until is not None and self._clock() > self._ask_until:
             self._tell_stacks()
 
-    def hear_stacks(self, event: Event) -> None:
+    def hear_stacks(self, event: Event, said: Stacks) -> None:
         """A member said where its threads are."""
         self._asked[event.rank] = "\n".join(
-            [f"{self._name(event.rank)}, {_doing(event.body)}:", *(str(each).rstrip() for each in event.body["stacks"])]
+            [f"{self._name(event.rank)}, {_doing(said.tally)}:", *(each.rstrip() for each in said.stacks)]
         )
         if self._ask_until is not None and all(self._asked.values()):
             self._tell_stacks()
@@ -123,11 +122,11 @@ class RollCall:
             raise WorkerError(self._why(change, hosts=hosts, others=others), rank=rank, host=self._host(rank))
         self._server.leave_out(rank)
         abandon(rank)
-        self._server.events.put(Event(Kind.REMOVE, rank, {"seconds": change.seconds}))
+        self._server.events.put(Event(LeftOut(change.seconds), rank))
 
     def _why(self, change: Change, *, hosts: bool, others: bool) -> str:
         tally = self._server.tally(change.rank)
-        last = f" It was last seen {_doing(tally.to_json())}." if tally is not None else ""
+        last = f" It was last seen {_doing(tally)}." if tally is not None else ""
         if hosts:
             advice = "It held a part of the parameters, without which nobody can go on; servers='driver' needs it less."
         elif not others:
@@ -163,7 +162,7 @@ class RollCall:
     def _ask_for_stacks(self, tallies: dict[int, Tally]) -> None:
         missing = ", ".join(map(str, self._server.missing))
         waits = f"; the driver's slice waits for rank(s) {missing}" if missing else ""
-        doing = "\n".join(f"  {self._name(rank)}: {_doing(each.to_json())}" for rank, each in tallies.items())
+        doing = "\n".join(f"  {self._name(rank)}: {_doing(each)}" for rank, each in tallies.items())
         self._events.warn(
             f"Nothing has moved for {self._watchdog.still:.0f} s (stallReportAfter){waits}. The workers are asked "
             f"where they are.\n{doing}"
@@ -186,9 +185,9 @@ class RollCall:
         return "an unknown host" if member is None else member.host
 
 
-def _doing(tally: Any) -> str:
-    waiting = f", waiting for {tally['waiting_for']}" if tally["waiting_for"] else ""
+def _doing(tally: Tally) -> str:
+    waiting = f", waiting for {tally.waiting_for}" if tally.waiting_for else ""
     return (
-        f"in round {tally['round']} after {tally['rows']} rows{waiting} (sent last: {tally['sent'] or 'nothing'}, "
-        f"received last: {tally['received'] or 'nothing'})"
+        f"in round {tally.round} after {tally.rows} rows{waiting} (sent last: {tally.sent or 'nothing'}, "
+        f"received last: {tally.received or 'nothing'})"
     )

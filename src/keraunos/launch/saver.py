@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keraunos.checkpoints.checkpoint import Checkpoint
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import CheckpointError
-from keraunos.exchange.coordination import Event
+from keraunos.exchange.coordination import Event, StateGiven
 from keraunos.exchange.held_states import Standing
-from keraunos.exchange.slice_state import Kept
+from keraunos.exchange.kept import Kept
+from keraunos.exchange.messages import Go
 from keraunos.job.course import Course
 from keraunos.job.saving import SaveEvery, SavePoints
 from keraunos.job.training_job import TrainingJob
@@ -120,19 +121,19 @@ class Saver:
             self._open.pop(round_, None)
             self._saved_at = float("-inf")
 
-    def on_state(self, event: Event, slices: int, book: LapBook) -> None:
+    def on_state(self, event: Event, given: StateGiven, slices: int, book: LapBook) -> None:
         """A rank or a slice gave its part of a state."""
         if not self._job.exchange.synchronous:
             gathered = self._open.get(0)
-            if gathered is not None and "slice" in event.body:
-                gathered.slices[event.rank] = Kept.from_json(event.body["slice"], event.arrays)
+            if gathered is not None and given.slice is not None:
+                gathered.slices[event.rank] = given.slice
                 self._hand_over(0, slices)
             return
         gathered = self._open.setdefault(event.round, _Gathered())
         if gathered.known is None and not self._ends_lap(event.round):
             gathered.known = self._know()
-        if "slice" in event.body:
-            gathered.slices[event.rank] = Kept.from_json(event.body["slice"], event.arrays)
+        if given.slice is not None:
+            gathered.slices[event.rank] = given.slice
         else:
             gathered.ranks[event.rank] = (event.round, event.arrays)
             if gathered.known is not None:
@@ -223,10 +224,12 @@ class Resumed:
         return int(self.facts.get("first_epoch", 0))
 
     @property
-    def decided(self) -> dict[str, Any] | None:
+    def decided(self) -> Go | None:
         """What the driver decided after the last lap; where there is more to do now, not that it was the last."""
-        decided = self.facts["decided"]
-        return {**decided, "last": False} if decided is not None and self.longer else decided
+        if self.facts["decided"] is None:
+            return None
+        decided = Go.of(self.facts["decided"])
+        return replace(decided, last=False) if self.longer else decided
 
     def standing(self) -> Standing:
         """Where everyone stands."""

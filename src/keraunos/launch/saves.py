@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from keraunos.checkpoints.writer import CheckpointWriter
-from keraunos.exchange.coordination import Event
+from keraunos.exchange.coordination import Event, StateGiven
+from keraunos.exchange.messages import Missed
 from keraunos.exchange.server import Server
 from keraunos.job.saving import SaveEvery, SavePoints
 from keraunos.job.training_job import TrainingJob
@@ -54,12 +55,12 @@ class Saves:
         if self._saver is not None:
             self._saver.on_report(rank, round_)
 
-    def on_state(self, event: Event, book: LapBook) -> None:
+    def on_state(self, event: Event, given: StateGiven, book: LapBook) -> None:
         """A member gave its part of a state."""
         if self._saver is not None:
-            self._saver.on_state(event, self._server.saves, book)
+            self._saver.on_state(event, given, self._server.saves, book)
 
-    def on_missed(self, event: Event) -> None:
+    def on_missed(self, event: Event, _: Missed) -> None:
         """Somebody was past the round when it was announced."""
         if self._saver is not None:
             self._saver.on_missed(event.round)

@@ -33,7 +33,7 @@ def serve_slice(connection: Mapping[str, Any], indices: Iterator[int]) -> Iterat
     for index in indices:
         try:
             with thread_named(server_name(index)):
-                hosting.host_slice(connection, index, context.taskAttemptId(), {"versions": loop.versions()})
+                hosting.host_slice(connection, index, context.taskAttemptId(), loop.versions())
         except Stopped as stopped:
             logger.info("the server of slice %d ends: %s", index, stopped)
         yield index

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from keraunos.exchange.client import Client
-from keraunos.exchange.wire import Kind
+from keraunos.exchange.messages import Diverged, Recall
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
 from keraunos.parameters import Vector, all_finite, are_finite
@@ -37,10 +37,10 @@ class Watch:
         self._by_round = self._open and (self._steps_alone or not learner.expects_overflow)
         self._kept: Vector = np.empty(0)
         self._kept_optimizer: list[Any] = []
-        self._place = {"epoch": 0, "step": 0}
+        self._place = (0, 0)
         self._offered = self._skipped = 0
         if self._open:
-            client.on(Kind.RECALL, lambda _: client.send_parameters(self._kept))
+            client.on(Recall, lambda _, __: client.send_parameters(self._kept))
 
     def begin(self, parameters: Callable[[], Vector]) -> None:
         """Training begins with what `parameters` gives."""
@@ -49,7 +49,7 @@ class Watch:
 
     def at(self, epoch: int, step: int) -> None:
         """The next round begins behind so many steps."""
-        self._place = {"epoch": epoch, "step": step}
+        self._place = (epoch, step)
 
     def allows(
         self, round_: int, what: str, values: Vector, rows: int, factor: float = 1.0, parts: Sequence[Any] = ()
@@ -99,9 +99,9 @@ class Watch:
             self._stop(round_, "parameters")
         self._keep(reached)
 
-    def take_lap(self) -> Mapping[str, Any]:
+    def take_lap(self) -> tuple[int, bool]:
         """What the driver is told of a lap: the rows that were skipped, and whether there were others."""
-        facts = {"skipped": self._skipped, "trained": self._offered > self._skipped}
+        facts = self._skipped, self._offered > self._skipped
         self._offered = self._skipped = 0
         return facts
 
@@ -121,4 +121,4 @@ class Watch:
         logger.info("rank %d skips round %d: its %s is not finite", self._client.rank, round_, what)
 
     def _stop(self, round_: int, what: str) -> NoReturn:
-        self._client.diverged(round_, {**self._place, "what": what})
+        self._client.diverged(round_, Diverged(*self._place, what))

@@ -7,11 +7,12 @@ import re
 import socket
 import traceback
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from keraunos import errors
+from keraunos.exchange.messages import Failed
 
 KEPT_LINES = 20
 
@@ -43,15 +44,16 @@ class LastLines(logging.Handler):
         logging.getLogger().removeHandler(self)
 
 
-def describe_failure(error: BaseException, lines: Sequence[str]) -> dict[str, Any]:
-    """An error as plain data."""
-    return {
-        "error": type(error).__name__,
-        "message": _plain(str(error)) or type(error).__name__,
-        "stack": _plain("".join(traceback.format_exception(error)))[-20_000:],
-        "lines": list(lines)[-KEPT_LINES:],
-        "host": socket.gethostname(),
-    }
+def describe_failure(error: BaseException, lines: Sequence[str]) -> Failed:
+    """An error as it is told."""
+    name = type(error).__name__
+    return Failed(
+        error=name,
+        text=_plain(str(error)) or name,
+        stack=_plain("".join(traceback.format_exception(error)))[-20_000:],
+        lines=list(lines)[-KEPT_LINES:],
+        host=socket.gethostname(),
+    )
 
 
 def _plain(text: str) -> str:
@@ -59,14 +61,14 @@ def _plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def raise_failure(rank: int, failure: Mapping[str, Any]) -> NoReturn:
+def raise_failure(rank: int, failure: Failed) -> NoReturn:
     """Raise on the driver what a worker described."""
-    name, message = str(failure["error"]), str(failure["message"])
+    name, message = failure.error, failure.text
     if name in _PLAIN:
         raise _PLAIN[name](message)
     if name in _OF_A_HOST:
-        raise _OF_A_HOST[name](f"Worker {rank} on {failure['host']}: {message}")
-    stack = str(failure["stack"]).splitlines()
+        raise _OF_A_HOST[name](f"Worker {rank} on {failure.host}: {message}")
+    stack = failure.stack.splitlines()
     raise errors.WorkerError(
-        f"{name}: {message}", rank=rank, host=str(failure["host"]), log_lines=[*failure["lines"], *stack][-KEPT_LINES:]
+        f"{name}: {message}", rank=rank, host=failure.host, log_lines=[*failure.lines, *stack][-KEPT_LINES:]
     )

@@ -24,9 +24,11 @@ from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import DataError, ExchangeError
 from keraunos.exchange.client import Client, StateLost, Stopped
 from keraunos.exchange.hosting import SliceHost, slice_of
+from keraunos.exchange.message_parts import ShardFacts
+from keraunos.exchange.messages import Save, Start, Upload
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.slices import Slices
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.wire import Message
 from keraunos.job.course import Course, Leg
 from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
@@ -77,7 +79,7 @@ def run(
     ):
         job: TrainingJob | None = None
         try:
-            sizes = client.hello({"versions": versions()})
+            sizes = client.hello(versions())
             job = TrainingJob.from_bytes(client.fetch("job", 0, sizes["job"]))
             client.patience = job.driver_patience
             with _resources(seat):
@@ -145,7 +147,7 @@ def _train(
     shard: Shard,
     learner: Learner | None,
     custom_objects: Mapping[str, Any] | None,
-) -> dict[str, Any]:
+) -> Mapping[int, int]:
     """Train; what the slice that this rank hosts has counted, where it hosts one."""
     if not shard.rows and not shard.validation_rows:
         logger.info("rank %d has no rows and leaves", seat.rank)
@@ -158,15 +160,9 @@ def _train(
     example = shard.example(min(batch_size, max(shard.rows, shard.validation_rows)))
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
     parts = learner.count_parts(example) if job.exchange.send == "gradients" else 1
-    facts = {
-        "rows": shard.rows,
-        "validation_rows": shard.validation_rows,
-        "spec": shard.spec.to_json(),
-        "digest": shard.digest,
-        "parts": parts,
-    }
+    facts = ShardFacts(shard.rows, shard.validation_rows, shard.spec, shard.digest, parts)
     with SliceHost(client, job.exchange, job.workers, job.ports) if job.placement.on_workers else nullcontext() as host:
-        start = client.ready(facts if host is None else {**facts, "slice": host.connection})
+        start = client.ready(facts, None if host is None else host.address)
         hosted = None if host is None else _host(job, client, host, start, learner)
         bells = None if host is None else host.bells(start)
         with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted, bells=bells) as slices:
@@ -175,7 +171,7 @@ def _train(
             slices.leave()
             # Another rank that has to come back may need what this one has, or the slice that it hosts.
             client.done(wait=host is not None or job.exchange.synchronous)
-            return {} if host is None else {"contributed": list(host.contributed.items())}
+            return {} if host is None else host.contributed
 
 
 def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
@@ -192,9 +188,7 @@ def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> N
             )
 
 
-def _host(
-    job: TrainingJob, client: Client, host: SliceHost, start: Mapping[str, Any], learner: Learner
-) -> SliceServer | None:
+def _host(job: TrainingJob, client: Client, host: SliceHost, start: Start, learner: Learner) -> SliceServer | None:
     """Serve this worker's slice; given back where it is to be spoken to directly."""
     part = slice_of(start, client.rank, learner.layout)
     plan = job.exchange
@@ -209,9 +203,9 @@ def _host(
     return server
 
 
-def _save_points(start: Mapping[str, Any], host: SliceHost | None) -> SavePoints:
+def _save_points(start: Start, host: SliceHost | None) -> SavePoints:
     """Before which rounds to save; the slice that this worker hosts goes by the same."""
-    return SavePoints.from_json(start.get("saves")) if host is None else host.saves
+    return SavePoints.from_json(start.saves) if host is None else host.saves
 
 
 class _Training:
@@ -224,7 +218,7 @@ class _Training:
         slices: Slices,
         shard: Shard,
         learner: Learner,
-        start: Mapping[str, Any],
+        start: Start,
         example: Batch,
         saves: SavePoints,
     ) -> None:
@@ -236,7 +230,7 @@ class _Training:
         self._learner = learner
         self._start = start
         self._example = example
-        rows = {int(rank): int(count) for rank, count in start["rows"].items()}
+        rows = start.rows
         self._first = client.rank == min(rows)
         self._uploads = job.exchange.applies_on_workers and self._first
         self._leaves_optimizer = job.keeps_optimizer and self._first
@@ -255,10 +249,10 @@ class _Training:
 
     def run(self) -> None:
         """Every lap from where this rank stands, then the parameters where no server has them."""
-        self._set_learning_rate(self._start.get("learning_rate"))
+        self._set_learning_rate(self._start.learning_rate)
         first, skipped = self._begin()
         self._watch.begin(self._rounds.parameters)
-        ended = self._client.control is not None and self._client.control.last and self._start["again"]
+        ended = self._client.control is not None and self._client.control.last and self._start.again
         batches: Iterator[Batch] = iter(())
         for number in range(self._course.laps if ended else first, self._course.laps):
             leg = self._course.leg(number)
@@ -275,7 +269,7 @@ class _Training:
 
     def _begin(self) -> tuple[int, int]:
         """Join the slices; the lap to begin with, and the rounds of it that are done."""
-        again = bool(self._start["again"])
+        again = self._start.again
         wants = not self._plan.synchronous or (again and not self._plan.applies_on_workers)
         self._state.round = self._slices.join(wants_parameters=wants)
         parameters = self._slices.parameters() if wants or self._slices.first_needed else None
@@ -287,9 +281,9 @@ class _Training:
         self._state.stand()
         self._state.leave_always()
         if self._plan.synchronous:
-            self._client.on(Kind.SAVE, self._announced)
+            self._client.on(Save, self._announced)
         if self._plan.applies_on_workers:
-            self._client.on(Kind.UPLOAD, lambda _: self._client.send_parameters(self._rounds.weights()))
+            self._client.on(Upload, lambda _, __: self._client.send_parameters(self._rounds.weights()))
         laps, rounds = self._course.place(self._state.round)
         if again:
             self._resume(laps, rounds)
@@ -304,7 +298,7 @@ class _Training:
         take = self._learner.gradient if self._plan.send == "gradients" else self._learner.step
         self._learner.skip_random(self._example, taken, take)
 
-    def _announced(self, message: Message) -> None:
+    def _announced(self, message: Message, _: Save) -> None:
         """Save before that round, unless this rank or the slice that it hosts may be there already."""
         if message.round > self._state.round + 1:
             self._saves.announce(message.round)
@@ -314,9 +308,9 @@ class _Training:
     def _resume(self, laps: int, rounds: int) -> None:
         """Take up what was decided while this rank was away, and end the lap that it did not end."""
         logger.info("rank %d continues after %d laps and %d rounds", self._client.rank, laps, rounds)
-        if self._start["laps_done"] < laps:
+        if self._start.laps_done < laps:
             # Lost after the last round of a lap and before its end; what it measured is lost with it.
-            for number in range(self._start["laps_done"], laps):
+            for number in range(self._start.laps_done, laps):
                 self._ends_after(self._course.leg(number))
         elif laps and self._plan.synchronous:
             self._client.wait_for_go(laps - 1)
@@ -356,8 +350,8 @@ class _Training:
             for batch in self._shard.validation_batches(self._batch_size, remainder=remainder):
                 self._learner.evaluate(batch)
         validation = self._learner.take_metrics() if validates and self._shard.validation_rows else []
-        facts = self._watch.take_lap()
-        self._client.end_lap(leg, self._rows_done, metrics, validation, facts)
+        skipped, trained = self._watch.take_lap()
+        self._client.end_lap(leg, self._rows_done, metrics, validation, skipped=skipped, trained=trained)
         control = self._client.wait_for_go(leg.number) if self._plan.synchronous else self._client.poll_control()
         if control is None:
             return False
@@ -373,7 +367,7 @@ class _Training:
     def _report_losses(self, leg: Leg) -> None:
         """Tell the driver the losses since the last time, where somebody wants to know."""
         losses = self._learner.take_losses()
-        if len(losses) and self._start.get("traces_losses"):
+        if len(losses) and self._start.traces_losses:
             self._client.report_losses(leg.step + self._losses_done, losses)
         self._losses_done += len(losses)
 

@@ -59,7 +59,7 @@ def measure_rows(
         spec, state = measured
         found |= {"spec": json.dumps(spec.to_json()), "state": state_to_bytes(state)}
     except Exception as error:  # noqa: BLE001 - the driver raises it, as it does with what ends a fit
-        found["failure"] = json.dumps(describe_failure(error, []))
+        found["failure"] = json.dumps(describe_failure(error, []).body())
     types = {"spec": pa.string(), "state": pa.binary(), "failure": pa.string()}
     yield pa.RecordBatch.from_pydict({name: pa.array([value], types[name]) for name, value in found.items()})
 

@@ -13,8 +13,9 @@ import logging
 import numpy as np
 
 from keraunos.exchange.client import Client, StateLost
+from keraunos.exchange.messages import Snapshot
 from keraunos.exchange.slices import Slices
-from keraunos.exchange.wire import Kind, Message
+from keraunos.exchange.wire import Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
@@ -52,7 +53,7 @@ class StateKeeper:
         self._own_weights = self.others_have_it or job.exchange.pulls_on_workers
         self._asked: tuple[int, int] | None = None
         self._settled = False
-        client.on(Kind.SNAPSHOT, self._remember)
+        client.on(Snapshot, self._remember)
         client.attend(None, self._answer)
 
     def leave_always(self) -> None:
@@ -67,7 +68,7 @@ class StateKeeper:
         """This rank has what its open round begins with: for others, and for whoever takes its rank."""
         self._settled = True
         # In the middle of a round it is not known what the next one owes.
-        self._client.on(Kind.STOP, lambda _: self._send(self._client.rank, owes=False))
+        self._client.last_words = lambda: self._send(self._client.rank, owes=False)
 
     def end_round(self) -> None:
         """The open round is over."""
@@ -103,8 +104,8 @@ class StateKeeper:
         self._learner.restore_optimizer(optimizer)
         return weights if self._own_weights else parameters
 
-    def _remember(self, message: Message) -> None:
-        self._asked = (int(message.body["for"]), message.round)
+    def _remember(self, message: Message, snapshot: Snapshot) -> None:
+        self._asked = (snapshot.target, message.round)
 
     def _answer(self) -> bool:
         """Give a rank that came back what it asked for, once this one has reached that round too."""
