@@ -42,13 +42,12 @@ def test_a_member_that_asks_for_a_slice_that_was_never_saved_is_dropped():
 
 
 def test_whatever_a_message_raises_the_others_are_answered(monkeypatch, caplog):
+    def broken(state, message, fetch):
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(CoordinatorState, "_fetch", broken)
     with Server(PLAN, 1, LAYOUT, ZEROS) as server, Client(server.connection, 0, 1) as client:
         client.hello({})
-
-        def broken(message):
-            raise RuntimeError("nobody thought of this")
-
-        monkeypatch.setattr(server.state, "_fetch", broken)
         client._link.send(Kind.FETCH, body={"name": "job"})
         assert client.hello({})
         assert server.dropped == 1
