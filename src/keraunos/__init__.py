@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from keraunos.job.rule_declaration import RuleOption as RuleOption
     from keraunos.job.rule_spec import register_rule as register_rule
     from keraunos.job.training_job import TrainingJob as TrainingJob
+    from keraunos.launch.jsonl_log import JsonlLog as JsonlLog
+    from keraunos.launch.jsonl_log import read_log as read_log
     from keraunos.ml.classifier import KerasClassificationModel as KerasClassificationModel
     from keraunos.ml.classifier import KerasClassifier as KerasClassifier
     from keraunos.ml.estimator import KerasEstimator as KerasEstimator
     from keraunos.ml.estimator import KerasModel as KerasModel
     from keraunos.ml.regressor import KerasRegressionModel as KerasRegressionModel
     from keraunos.ml.regressor import KerasRegressor as KerasRegressor
+    from keraunos.telemetry.history import History as History
+    from keraunos.telemetry.listener import Listener as Listener
     from keraunos.trust import trust_modules as trust_modules
     from keraunos.trust import trusting as trusting
 
@@ -35,6 +39,8 @@ settle_backend()
 
 _HOMES = {
     "ExchangePlan": "keraunos.job.exchange_plan",
+    "History": "keraunos.telemetry.history",
+    "JsonlLog": "keraunos.launch.jsonl_log",
     "KerasClassificationModel": "keraunos.ml.classifier",
     "KerasClassifier": "keraunos.ml.classifier",
     "KerasEstimator": "keraunos.ml.estimator",
@@ -42,11 +48,13 @@ _HOMES = {
     "KerasRegressionModel": "keraunos.ml.regressor",
     "KerasRegressor": "keraunos.ml.regressor",
     "KeraunosError": "keraunos.errors",
+    "Listener": "keraunos.telemetry.listener",
     "Rule": "keraunos.exchange.rules.rule",
     "RuleDeclaration": "keraunos.job.rule_declaration",
     "RuleOption": "keraunos.job.rule_declaration",
     "Sent": "keraunos.exchange.rules.rule",
     "TrainingJob": "keraunos.job.training_job",
+    "read_log": "keraunos.launch.jsonl_log",
     "register_rule": "keraunos.job.rule_spec",
     "trust_modules": "keraunos.trust",
     "trusting": "keraunos.trust",

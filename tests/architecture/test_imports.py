@@ -7,6 +7,8 @@ HEAVY = ("pyspark", "keras", "tensorflow", "torch", "jax", "pandas")
 
 EXPORTED = [
     "ExchangePlan",
+    "History",
+    "JsonlLog",
     "KerasClassificationModel",
     "KerasClassifier",
     "KerasEstimator",
@@ -14,12 +16,14 @@ EXPORTED = [
     "KerasRegressionModel",
     "KerasRegressor",
     "KeraunosError",
+    "Listener",
     "Rule",
     "RuleDeclaration",
     "RuleOption",
     "Sent",
     "TrainingJob",
     "__version__",
+    "read_log",
     "register_rule",
     "trust_modules",
     "trusting",

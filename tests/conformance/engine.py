@@ -13,6 +13,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.learners.keras_archive import from_archive, live_source
 from keraunos.learners.keras_variables import read_vector
 from keraunos.worker import loop
@@ -129,9 +130,9 @@ class Threads:
         assert self.ended(), "a worker's thread outlived its fit"
 
 
-def fitted(job, parts, *, share_memory=True, **options):
+def fitted(job, parts, *, share_memory=True, listeners=(), **options):
     """Train and give the result as a launcher does."""
-    with Fit.open(job, verbose=0, **options) as fit:
+    with FitEvents(job, listeners) as events, Fit.open(job, events, verbose=0, **options) as fit:
         threads = Threads(job, fit.connection, parts, share_memory)
         try:
             return fit.follow(threads)

@@ -8,6 +8,7 @@ from keraunos.exchange.rules.registry import rule_class
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import in_process
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
@@ -50,7 +51,7 @@ def test_what_a_rule_remembers_goes_on():
 
     def trained(model, epochs, memory):
         job = engine.job_of(model, 1, exchange=plan, batch_size=120, epochs=epochs, shuffle=False)
-        with Fit.open(job, verbose=0, memory=memory) as fit:
+        with FitEvents(job) as events, Fit.open(job, events, verbose=0, memory=memory) as fit:
             threads = engine.Threads(job, fit.connection, [rows()], share_memory=True)
             try:
                 return from_archive(fit.follow(threads).archive)
@@ -68,5 +69,6 @@ def test_what_a_rule_remembers_goes_on():
 
 def test_workers_own_rules_remember_elsewhere():
     job = engine.job_of(models.dense("sgd"), 1, batch_size=16)
-    with pytest.raises(JobError, match="only where the driver has it"), Fit.open(job, memory=RuleMemory()):
+    refused = pytest.raises(JobError, match="only where the driver has it")
+    with refused, FitEvents(job) as events, Fit.open(job, events, memory=RuleMemory()):
         pass

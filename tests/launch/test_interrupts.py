@@ -21,6 +21,7 @@ from tests.launch.test_spark import Signals, frame, job, rows
 
 # The function whose call or return is the step, and what it is called on in the job.
 DRIVER = [
+    ("FitEvents.__enter__", "return"),
     ("saved", "call"),
     ("remove_abandoned", "return"),
     ("Ledger.hold", "call"),
@@ -37,9 +38,10 @@ DRIVER = [
     ("SparkJobs.run", "return"),
     ("Follower._gather", "call"),
     ("Follower._gather", "return"),
-    ("Follower._begin", "return"),
+    ("Saves.begin", "return"),
+    ("Server.start", "return"),
     ("Follower._on_lap", "call"),
-    ("Follower._ask", "return"),
+    ("Laps._ask", "return"),
     ("CheckpointWriter.submit", "return"),
     ("LastGood.final", "call"),
     ("Follower._see_off", "call"),
@@ -49,6 +51,7 @@ DRIVER = [
     ("CheckpointWriter.__exit__", "call"),
     ("Server.__exit__", "call"),
     ("Server.__exit__", "return"),
+    ("FitEvents.__exit__", "call"),
 ]
 SERVER_TASKS = [
     ("Fit.await_servers", "call"),

@@ -12,6 +12,7 @@ from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.hooks import Hooks
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
@@ -266,7 +267,7 @@ def graph_job(exchange, **schedule):
 
 
 def train_graph(job, *, hooks):
-    with Fit.open(job, verbose=0, hooks=hooks) as fit:
+    with FitEvents(job) as events, Fit.open(job, events, verbose=0, hooks=hooks) as fit:
         threads = engine.Threads(job, fit.connection, rows(), share_memory=True)
         try:
             return fit.follow(threads)
@@ -338,7 +339,8 @@ def test_a_failing_trace_ends_the_fit():
 
 
 def test_progress_counts_the_rows_and_epochs_of_the_steps(capsys):
-    with Fit.open(job(steps=10, lap=2), verbose=2) as fit:
+    asked = job(steps=10, lap=2)
+    with FitEvents(asked) as events, Fit.open(asked, events, verbose=2) as fit:
         threads = engine.Threads(job(), fit.connection, rows(), share_memory=True)
         fit.follow(threads)
         threads.join()

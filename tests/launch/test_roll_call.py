@@ -14,6 +14,7 @@ from keraunos.errors import WorkerError
 from keraunos.exchange.server import Server
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import local
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.roll_call import RollCall
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
@@ -123,10 +124,11 @@ def test_a_worker_that_stands_still_for_a_while_is_waited_for(processes):
 def test_a_worker_that_ended_because_the_driver_was_silent_is_not_blamed():
     job = replace(_job(), worker_patience=PATIENCE, driver_patience=PATIENCE)
     seconds = itertools.count()
-    with Server(job.exchange, 2, Layout(("w",), ((1,),), trainable=1), np.zeros(1, np.float32)) as server:
+    layout = Layout(("w",), ((1,),), trainable=1)
+    with FitEvents(job) as events, Server(job.exchange, 2, layout, np.zeros(1, np.float32)) as server:
         # As after SIGSTOP and SIGCONT, which a test cannot send to itself.
         server._coordinator.longest_silence = 8.0
-        roll = RollCall(job, server, clock=lambda: float(next(seconds)))
+        roll = RollCall(job, server, events, clock=lambda: float(next(seconds)))
         looks = (roll.look({0, 1}, lambda rank: True, lambda rank: None) for _ in range(20))
         with pytest.raises(WorkerError, match=r"Nothing was heard from the driver at \S+ for 8 s.*\(driverPatience\)"):
             list(looks)

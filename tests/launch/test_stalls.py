@@ -11,6 +11,7 @@ from keraunos.exchange.server import Server
 from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.roll_call import RollCall
 from keraunos.parameters import Layout
 from tests.conformance import engine
@@ -95,8 +96,8 @@ def test_a_fit_tells_what_each_rank_did(exchange, every):
 def test_a_slow_worker_is_named_once(driver):
     layout = Layout(("w",), ((3,),), trainable=1)
     job = _job()
-    with Server(job.exchange, 2, layout, np.zeros(3, np.float32)) as server:
-        roll = RollCall(job, server, clock=lambda: 0.0)
+    with FitEvents(job) as events, Server(job.exchange, 2, layout, np.zeros(3, np.float32)) as server:
+        roll = RollCall(job, server, events, clock=lambda: 0.0)
         for rank, host in ((0, "fast"), (1, "slow")):
             server.state.receive(Message(Kind.HELLO, rank, 1, body={"host": host}))
         for steps in (10, 100, 200):

@@ -109,7 +109,9 @@ def test_following_a_graph_needs_neither_keras_nor_tensorflow():
         from keraunos.job.training_job import TrainingJob
         from keraunos.launch import hooks, local, spark
         from keraunos.launch.fit import Fit
-        with Fit.open(TrainingJob.from_bytes(sys.stdin.buffer.read()), verbose=0):
+        from keraunos.launch.fit_events import FitEvents
+        job = TrainingJob.from_bytes(sys.stdin.buffer.read())
+        with FitEvents(job) as events, Fit.open(job, events, verbose=0):
             print(sorted({"keras", "tensorflow", "jax", "torch"} & set(sys.modules)))
     """
     text = "\n".join(line.removeprefix(" " * 8) for line in program.splitlines())

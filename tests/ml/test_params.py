@@ -9,7 +9,7 @@ import pytest
 from pyspark.ml.tuning import ParamGridBuilder
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from keraunos import ExchangePlan, KerasClassifier, KerasEstimator, KerasRegressor
+from keraunos import ExchangePlan, KerasClassifier, KerasEstimator, KerasRegressor, Listener
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError
 from tests.ml.models import mlp
 
@@ -33,6 +33,7 @@ VALUES = {
     "initialModel": "models/earlier",
     "labelCol": "y",
     "learningRate": 0.25,
+    "listeners": [Listener()],
     "maxLength": 12,
     "meet": "bounded(3)",
     "memoryBudget": 1 << 20,
@@ -128,6 +129,7 @@ def test_an_unknown_keyword_names_the_nearest_param():
         ("model", Path("a.keras"), ModelError, r"Received: the path 'a.keras'. Load it first: keras.saving.load_model"),
         ("model", mlp, ModelError, "`model` must be a Keras 3 model .*Received: <class 'function'>.*tf_keras"),
         ("callbacks", ["EarlyStopping"], JobError, "`callbacks` must be a list of Keras callbacks"),
+        ("listeners", [print], JobError, r"`listeners` must be objects with `on_event\(event\)` and `close\(\)`"),
         ("customObjects", {"a": 3}, JobError, "`customObjects` must be a dict from name to class"),
         ("featuresCol", [], ColumnError, "`featuresCol` must be a column name"),
         ("weightCol", 3, ColumnError, "`weightCol` must be the name of a column"),

@@ -22,6 +22,7 @@ from keraunos import (
     KerasModel,
     KerasRegressionModel,
     KerasRegressor,
+    Listener,
 )
 from keraunos.errors import JobError, ModelError
 from tests.ml.models import mlp, two_outputs
@@ -158,6 +159,9 @@ def test_what_cannot_be_saved_is_refused_before_the_old_is_gone(spark, tmp_path)
     estimator = KerasClassifier(model=mlp(), callbacks=[keras.callbacks.TerminateOnNaN()])
     with pytest.raises(JobError, match=r"`callbacks` cannot be saved.*\['TerminateOnNaN'\].*clear"):
         estimator.write().overwrite().save(str(path))
+    listened = KerasClassifier(model=mlp(), listeners=[Listener()])
+    with pytest.raises(JobError, match=r"`listeners` cannot be saved.*\['Listener'\].*clear\(estimator.listeners\)"):
+        listened.write().overwrite().save(str(path))
 
     class Local(keras.layers.Layer):
         pass

@@ -8,8 +8,6 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from keraunos.telemetry.progress import Progress
-
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
@@ -19,7 +17,6 @@ def shell(tmp_path, monkeypatch):
     for name in ("MASTER", "PYSPARK_SUBMIT_ARGS", "KERAUNOS_RUN_AS", "JPY_SESSION_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    monkeypatch.setattr(Progress, "automatic", None)
     # A kernel's shell has the settings of the kernel's application about it.
     config = Config({"HistoryManager": {"enabled": False}, "IPKernelApp": {"quiet": True}})
     yield InteractiveShell.instance(config=config, user_ns={})

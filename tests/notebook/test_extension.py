@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from keraunos.notebook.live_curve import LiveCurve
-from keraunos.telemetry.progress import Progress
+from keraunos.telemetry.progress import DISPLAY
 
 
 def run(shell, cell):
@@ -105,18 +105,18 @@ def test_a_master_that_was_chosen_stays(shell, monkeypatch):
 
 
 def test_fits_draw_curves_where_there_is_a_page_to_draw_on(loaded):
-    assert Progress.automatic is LiveCurve
+    assert getattr(loaded, DISPLAY) is LiveCurve
 
 
 def test_fits_draw_nothing_in_a_terminal(shell):
     del shell.config["IPKernelApp"]
     run(shell, "%load_ext keraunos.notebook")
-    assert Progress.automatic is None
+    assert not hasattr(shell, DISPLAY)
 
 
 def test_unloading_puts_things_back(loaded):
     run(loaded, "%unload_ext keraunos.notebook")
-    assert Progress.automatic is None
+    assert not hasattr(loaded, DISPLAY)
     with pytest.raises(NameError):
         run(loaded, "spark")
     assert not loaded.run_cell("%pyspark").success

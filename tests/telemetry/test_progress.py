@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from keraunos.errors import JobError
-from keraunos.telemetry.progress import Progress
+from keraunos.telemetry.progress import DISPLAY, Progress
 
 
 class Terminal(io.StringIO):
@@ -130,7 +130,8 @@ def test_auto_opens_what_was_put_in_its_place(monkeypatch):
         def __init__(self, rows, epochs):
             opened.append((rows, epochs))
 
-    monkeypatch.setattr(Progress, "automatic", Page)
+    shell = SimpleNamespace(config={}, **{DISPLAY: Page})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert isinstance(Progress.open(10, 2), Page)
     assert opened == [(10, 2)]
     assert not isinstance(Progress.open(10, 2, 2), Page)

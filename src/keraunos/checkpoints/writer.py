@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -41,14 +42,18 @@ class CheckpointWriter:
     Args:
         store: where to.
         leave_seconds: how long leaving the context waits for what was submitted.
+        on_written: called by the writing thread with the number of each checkpoint that is in the store.
     """
 
-    def __init__(self, store: CheckpointStore, *, leave_seconds: float = 120.0) -> None:
+    def __init__(
+        self, store: CheckpointStore, *, leave_seconds: float = 120.0, on_written: Callable[[int], None] | None = None
+    ) -> None:
         self.written = 0
         self.failures = 0
         self.last_error: Exception | None = None
         self._store = store
         self._leave_seconds = leave_seconds
+        self._on_written = on_written
         self._changed = threading.Condition()
         self._waiting: Checkpoint | None = None
         self._writing = False
@@ -117,6 +122,8 @@ class CheckpointWriter:
             else:
                 logger.debug("checkpoint %d is in %r", checkpoint.number, self._store.path)
                 self.written += 1
+                if self._on_written is not None:
+                    self._on_written(checkpoint.number)
             del checkpoint  # its arrays are not held until the next one comes
             with self._changed:
                 self._writing = False

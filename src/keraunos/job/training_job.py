@@ -143,26 +143,28 @@ class TrainingJob:
         steps_there = self.exchange.send != "gradients" or self.exchange.applies_on_workers
         return self.model.format == "keras" and steps_there
 
+    def facts(self) -> dict[str, Any]:
+        """Everything but the model's archive, as plain data."""
+        return {
+            "model": self.model.to_json(),
+            "columns": self.columns.to_json(),
+            "schedule": self.schedule.to_json(),
+            "exchange": self.exchange.to_json(),
+            "workers": self.workers,
+            "memory_budget": self.memory_budget,
+            "servers": self.servers,
+            "ports": self.ports,
+            "state_every": self.state_every,
+            "worker_patience": self.worker_patience,
+            "driver_patience": self.driver_patience,
+            "on_worker_lost": self.on_worker_lost,
+            "stall_report_after": self.stall_report_after,
+            "on_divergence": self.on_divergence,
+        }
+
     def to_bytes(self) -> bytes:
         """One blob: the length of the JSON, the JSON, the model archive."""
-        header = json.dumps(
-            {
-                "model": self.model.to_json(),
-                "columns": self.columns.to_json(),
-                "schedule": self.schedule.to_json(),
-                "exchange": self.exchange.to_json(),
-                "workers": self.workers,
-                "memory_budget": self.memory_budget,
-                "servers": self.servers,
-                "ports": self.ports,
-                "state_every": self.state_every,
-                "worker_patience": self.worker_patience,
-                "driver_patience": self.driver_patience,
-                "on_worker_lost": self.on_worker_lost,
-                "stall_report_after": self.stall_report_after,
-                "on_divergence": self.on_divergence,
-            }
-        ).encode()
+        header = json.dumps(self.facts()).encode()
         return _HEADER_LENGTH.pack(len(header)) + header + self.model.archive
 
     @classmethod

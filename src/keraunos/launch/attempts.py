@@ -7,7 +7,6 @@ the time since. Where the user named no directory, it is saved in a temporary on
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,8 +18,6 @@ from keraunos.job.training_job import TrainingJob
 from keraunos.launch.fit import Saving
 from keraunos.launch.part_lost import PartLost
 from keraunos.launch.training_result import TrainingResult
-
-logger = logging.getLogger(__name__)
 
 _MOST_RESTARTS = 4
 _SAVED_EVERY = SaveEvery(30.0, "seconds")
@@ -44,11 +41,13 @@ def saved(
             yield Saving(CheckpointStore(LocalFolder(folder)), _SAVED_EVERY)
 
 
-def until_whole(attempt: Callable[[], TrainingResult], saving: Saving | None) -> TrainingResult:
+def until_whole(
+    attempt: Callable[[], TrainingResult], saving: Saving | None, warn: Callable[[str], None]
+) -> TrainingResult:
     """Attempt it again where a part of the parameters was lost and something is saved, but not for ever."""
     for _ in range(_MOST_RESTARTS if saving is not None else 0):
         try:
             return attempt()
         except PartLost as lost:
-            logger.warning("%s The training is launched again and goes on from where it was saved last.", lost)
+            warn(f"{lost} The training is launched again and goes on from where it was saved last.")
     return attempt()

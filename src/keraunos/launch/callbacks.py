@@ -147,11 +147,6 @@ class KerasCallbacks(Hooks):
             )
         return False
 
-    def on_losses(
-        self, rank: int, first_step: int, losses: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
-    ) -> None:
-        """Callbacks know no single steps."""
-
     def end(self) -> None:
         """Training ended; a callback may still restore earlier weights."""
         if self._set_last is not None:

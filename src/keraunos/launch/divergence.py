@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,14 +11,13 @@ import numpy as np
 
 from keraunos.errors import ExchangeError, ModelError
 from keraunos.exchange import messages
-from keraunos.exchange.messages import Diverged
 from keraunos.exchange.server import Server
 from keraunos.job.training_job import TrainingJob
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.lap_book import ClosedLap
 from keraunos.learners.home_model import HomeModel
 from keraunos.parameters import Vector, all_finite
-
-logger = logging.getLogger(__name__)
+from keraunos.telemetry.events import Diverged
 
 _ADVICE = (
     "Lower the learning rate, clip gradients (`clipnorm` or `global_clipnorm` of the optimizer), and look for rows "
@@ -38,7 +36,7 @@ class Divergence:
     step: int
 
     @classmethod
-    def of(cls, rank: int, host: str, found: Diverged) -> Divergence:
+    def of(cls, rank: int, host: str, found: messages.Diverged) -> Divergence:
         """What a worker has told."""
         return cls(rank, host, found.what, found.epoch, found.step)
 
@@ -50,13 +48,14 @@ class Divergence:
             f"NaN values in the {self.what}."
         )
 
-    def warn(self, *, recalled: bool, unchecked_ids: Sequence[str] = ()) -> None:
-        """Say why training ends, what the model has, and what may be done."""
+    def told(self, *, recalled: bool, unchecked_ids: Sequence[str] = ()) -> Diverged:
+        """The event that says why training ends, what the model has, and what may be done."""
         which = "those of a lap's beginning" if recalled else "those before it"
-        logger.warning(
-            "Training ended early. %s The model has the last good parameters, %s. %s onDivergence='skip' leaves such "
-            "rounds out instead.", self.reason, which, advice(unchecked_ids),
-        )  # fmt: skip
+        return Diverged(
+            reason=self.reason,
+            message=f"Training ended early. {self.reason} The model has the last good parameters, {which}. "
+            f"{advice(unchecked_ids)} onDivergence='skip' leaves such rounds out instead.",
+        )
 
 
 def advice(unchecked_ids: Sequence[str]) -> str:
@@ -73,9 +72,12 @@ def advice(unchecked_ids: Sequence[str]) -> str:
 class LastGood:
     """Finite parameters at the end of a fit, wherever they are to be found; `check` is called while they travel."""
 
-    def __init__(self, job: TrainingJob, home: HomeModel, server: Server, check: Callable[[], None]) -> None:
+    def __init__(
+        self, job: TrainingJob, home: HomeModel, server: Server, events: FitEvents, check: Callable[[], None]
+    ) -> None:
         self._job = job
         self._home = home
+        self._events = events
         self._server = server
         self._check = check
 
@@ -86,7 +88,8 @@ class LastGood:
             return vector, None
         # Broken by a server's rule after the last that any worker saw. Workers that do not wait may be gone.
         reason = "The parameters that the last round led to were not finite."
-        logger.warning("%s The model has earlier ones. %s", reason, advice(self._job.columns.unchecked_ids))
+        message = f"{reason} The model has earlier ones. {advice(self._job.columns.unchecked_ids)}"
+        self._events.publish(Diverged(reason=reason, message=message))
         return self._recalled(min(present, default=None) if self._job.exchange.synchronous else None), reason
 
     def before(self, divergence: Divergence) -> Vector:
@@ -97,7 +100,7 @@ class LastGood:
         good = all_finite(vector)
         if not good:
             vector = self._recalled(divergence.rank)
-        divergence.warn(recalled=not good, unchecked_ids=self._job.columns.unchecked_ids)
+        self._events.publish(divergence.told(recalled=not good, unchecked_ids=self._job.columns.unchecked_ids))
         return vector
 
     def _recalled(self, rank: int | None) -> Vector:
@@ -107,7 +110,7 @@ class LastGood:
             try:
                 vector = np.array(self._server.recall(rank, self._check))
             except ExchangeError:
-                logger.warning("Worker %d, which had kept good parameters, is gone; the model has older ones.", rank)
+                self._events.warn(f"Worker {rank}, which had kept good parameters, is gone; the model has older ones.")
         if not all_finite(vector):
             raise ModelError(
                 "The model's parameters must be finite before training begins. Received: infinite or NaN ones. Load "
@@ -119,8 +122,9 @@ class LastGood:
 class SkipBook:
     """The rows that workers have skipped; says so at most once a lap."""
 
-    def __init__(self, unchecked_ids: Sequence[str] = ()) -> None:
+    def __init__(self, events: FitEvents, unchecked_ids: Sequence[str] = ()) -> None:
         self.rows = 0
+        self._events = events
         self._advice = advice(unchecked_ids)
         self._untold: Counter[tuple[int, int]] = Counter()
         self._trained: set[int] = set()
@@ -142,14 +146,15 @@ class SkipBook:
         told = {place: rows for place, rows in sorted(self._untold.items()) if place[0] <= lap.epoch}
         if told:
             named = ", ".join(f"worker {rank} on {hosts.get(rank)}: {rows}" for (_, rank), rows in told.items())
-            logger.warning(
-                "Rows were skipped in epoch %d, because what they led to was not finite (%s). %s",
-                lap.epoch + 1, named, self._advice,
-            )  # fmt: skip
+            self._events.warn(
+                f"Rows were skipped in epoch {lap.epoch + 1}, because what they led to was not finite ({named}). "
+                f"{self._advice}"
+            )
             for place in told:
                 del self._untold[place]
         if not lap.over or lap.epoch in self._trained or lap.epoch not in self._skipped:
             return None
         reason = f"In epoch {lap.epoch + 1} what any rows led to was not finite, and all of them were skipped."
-        logger.warning("Training ended early. %s The model has the last good parameters. %s", reason, self._advice)
+        message = f"Training ended early. {reason} The model has the last good parameters. {self._advice}"
+        self._events.publish(Diverged(reason=reason, message=message))
         return reason

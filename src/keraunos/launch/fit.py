@@ -22,6 +22,7 @@ from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.callback_checks import check_divergence
 from keraunos.launch.callbacks import KerasCallbacks
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.follow import JOIN_SECONDS, LOOK_SECONDS, Follower
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.program import PROGRAM_FILE, Program
@@ -31,6 +32,7 @@ from keraunos.launch.training_result import TrainingResult
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
 from keraunos.learners.registry import load_home
+from keraunos.telemetry.events import CheckpointWritten
 from keraunos.telemetry.history import History
 
 logger = logging.getLogger(__name__)
@@ -53,6 +55,7 @@ class Fit:
         home: HomeModel,
         server: Server,
         hooks: Sequence[Hooks],
+        events: FitEvents,
         verbose: int | str,
         *,
         saving: tuple[SaveEvery, CheckpointWriter] | None = None,
@@ -62,6 +65,7 @@ class Fit:
         self._home = home
         self._server = server
         self._hooks = hooks
+        self._events = events
         self._verbose = verbose
         self._saving = saving
         self._resumed = resumed
@@ -73,6 +77,7 @@ class Fit:
     def open(
         cls,
         job: TrainingJob,
+        events: FitEvents,
         *,
         host: str | None = None,
         advertised: str | None = None,
@@ -85,7 +90,8 @@ class Fit:
     ) -> Iterator[Fit]:
         """Read the model and refuse what it cannot do, start the server, let the hooks begin.
 
-        With `saving` the training goes on where it was saved last, and is saved as it goes.
+        With `saving` the training goes on where it was saved last, and is saved as it goes. What happens is published
+        in `events`, which outlive this where the fit is launched again.
         """
         check_divergence(callbacks, job.on_divergence)
         home = load_home(job.model, custom_objects)
@@ -93,6 +99,10 @@ class Fit:
         if job.schedule.learning_rate is not None:
             home.learning_rate = job.schedule.learning_rate
         resumed = None if saving is None else _found(saving.store, job, home)
+        if resumed is None:
+            events.launched(home.layout.size)
+        else:
+            events.launched(home.layout.size, resumed.number, History(resumed.facts["history"]).epochs)
         # Behind the others, so that an epoch begins for callbacks only where nobody has ended the training.
         epochs = job.schedule.epochs if job.schedule.steps is None else None
         called = [KerasCallbacks(callbacks, epochs=epochs, goes_on=resumed is not None)] if callbacks else []
@@ -116,12 +126,12 @@ class Fit:
                 patience=job.driver_patience,
                 standing=None if resumed is None else resumed.standing(),
             ) as server,
-            nullcontext() if saving is None else CheckpointWriter(saving.store) as writer,
+            nullcontext() if saving is None else _writer(saving.store, events) as writer,
         ):
             if memory is not None and resumed is None:
                 memory.begin(server)
             saved = None if saving is None or writer is None else (saving.every, writer)
-            opened = cls(job, home, server, asked, verbose, saving=saved, resumed=resumed)
+            opened = cls(job, home, server, asked, events, verbose, saving=saved, resumed=resumed)
             opened.over = over
             opened._begin()
             yield opened
@@ -138,7 +148,7 @@ class Fit:
                 each.go_on_from(facts, arrays, int(resumed.facts["book"]["at"][0]))
         self._server.tell_at_start(
             learning_rate=self._home.learning_rate,
-            traces_losses=bool(self._hooks) and not isinstance(self._hooks[0], KerasCallbacks),
+            traces_losses=any(each.reads_losses for each in self._hooks),
         )
 
     @property
@@ -150,7 +160,8 @@ class Fit:
         """The result where all epochs were trained earlier, and nothing is to be launched."""
         for each in self._hooks:
             each.end()
-        return TrainingResult(self._home.to_archive, History(), self._home.read())
+        history = self._events.conclude(ended=None, stopped=False, skipped_rows=0, lost_rows=0)
+        return TrainingResult(self._home.to_archive, history, self._home.read())
 
     def await_servers(self, workers: Workers) -> None:
         """Wait until the servers that are tasks of their own have joined; what they said is kept for `follow`."""
@@ -178,6 +189,7 @@ class Fit:
             self._server,
             workers,
             self._hooks,
+            self._events,
             verbose=self._verbose,
             saving=self._saving,
             resumed=self._resumed,
@@ -210,6 +222,10 @@ def _begun(
     fresh = load_home(source, custom_objects)
     fresh.write(home.read())
     return replace(source, archive=fresh.to_archive())
+
+
+def _writer(store: CheckpointStore, events: FitEvents) -> CheckpointWriter:
+    return CheckpointWriter(store, on_written=lambda number: events.publish(CheckpointWritten(number=number)))
 
 
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keraunos.exchange.rules.rule import Rule
 from keraunos.learners.home_model import HomeModel
 from keraunos.parameters import Vector
 
@@ -31,6 +32,8 @@ class Lap:
         epoch_logs: the metrics of the epoch up to here. What a hook changes in it is changed in the history.
         parameters: gives the parameters as they are now, a vector of the caller's own; call it before `end_lap`
             returns. They travel to the driver only when somebody asks.
+        rule: the rule that applies what workers send, where parameters live on the driver; `None` elsewhere. It may be
+            changed before `end_lap` returns, where workers wait for each other.
     """
 
     epoch: int
@@ -40,13 +43,20 @@ class Lap:
     parameters: Callable[[], Vector]
     last: bool = False
     epoch_logs: dict[str, float] = field(default_factory=dict)
+    rule: Rule | None = None
 
 
 class Hooks:
     """Called by the thread that called `fit`. What a hook raises ends the fit; `end` is then not called.
 
-    A subclass needs to write only what it uses.
+    A subclass needs to write only what it uses. Whoever only wants to know what happens is a listener instead
+    (`telemetry.listener`), which cannot disturb the training.
     """
+
+    @property
+    def reads_losses(self) -> bool:
+        """Whether workers send each step's loss, for `on_losses`: where a subclass has its own."""
+        return type(self).on_losses is not Hooks.on_losses
 
     def begin(self, home: HomeModel) -> None:
         """The training begins; `home` has the model's initial parameters, and the final ones when `end` is called."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 from keraunos.errors import DataError, ExchangeError, JobError
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.training_result import TrainingResult
 from keraunos.worker import loop
@@ -25,6 +26,7 @@ def fit(
     *,
     custom_objects: Mapping[str, Any] | None = None,
     hooks: Sequence[Hooks] = (),
+    listeners: Sequence[Any] = (),
     threads: int = 1,
 ) -> TrainingResult:
     """Train on all of `rows`, an Arrow table with the job's columns, and give the result."""
@@ -36,7 +38,8 @@ def fit(
     if not rows.num_rows:
         raise DataError("There are no rows to train on. Expected at least one. Received: 0 rows.")
     with (
-        Fit.open(job, custom_objects=custom_objects, hooks=hooks, verbose=0) as opened,
+        FitEvents(job, listeners) as events,
+        Fit.open(job, events, custom_objects=custom_objects, hooks=hooks, verbose=0) as opened,
         _WorkerThread(opened.connection, rows, custom_objects, threads) as worker,
     ):
         return opened.follow(worker)

@@ -29,6 +29,7 @@ from keraunos.launch import interrupts
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callback_checks import check_callbacks
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.hooks import Hooks
 from keraunos.launch.interrupts import Interrupts
 from keraunos.launch.training_result import TrainingResult
@@ -44,6 +45,7 @@ def fit(
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
     hooks: Sequence[Hooks] = (),
+    listeners: Sequence[Any] = (),
     verbose: int | str = "auto",
     threads: int = 1,
     max_failures: int = 1,
@@ -53,18 +55,25 @@ def fit(
 
     Custom objects must be importable by their module and name, because the processes start fresh. A process that is
     lost is started again until it has been lost `max_failures` times, as `spark.task.maxFailures` does it. With
-    `checkpoints` the training is saved there as it goes, and goes on from there when this is called again.
+    `checkpoints` the training is saved there as it goes, and goes on from there when this is called again. `listeners`
+    are told what happens (see `keraunos.telemetry.listener`).
     """
     if len(partitions) != job.workers:
         raise JobError(f"There must be one partition a worker. Received: {len(partitions)} for {job.workers} workers.")
     if not sum(partition.num_rows for partition in partitions):
         raise DataError("The partitions have no rows to train on. Expected at least one; received: 0 rows.")
     check_callbacks(callbacks)
-    with Interrupts(), saved(job, checkpoints) as saving:
+    with Interrupts(), FitEvents(job, listeners) as events, saved(job, checkpoints) as saving:
 
         def attempt() -> TrainingResult:
             with Fit.open(
-                job, custom_objects=custom_objects, callbacks=callbacks, hooks=hooks, verbose=verbose, saving=saving
+                job,
+                events,
+                custom_objects=custom_objects,
+                callbacks=callbacks,
+                hooks=hooks,
+                verbose=verbose,
+                saving=saving,
             ) as opened:
                 if opened.over:
                     return opened.finish()
@@ -73,7 +82,7 @@ def fit(
                 ) as workers:
                     return opened.follow(workers)
 
-        return until_whole(attempt, saving)
+        return until_whole(attempt, saving, events.warn)
 
 
 class WorkerProcesses:

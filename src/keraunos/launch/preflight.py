@@ -42,6 +42,7 @@ class Cluster:
     `advertised`.
     """
 
+    executors: int
     slots: int
     task_cpus: int
     workers_on_host: int
@@ -83,6 +84,7 @@ def survey(
     driver = (session.setting("spark.driver.host"), session.setting("spark.driver.bindAddress"))
     bind, advertised = listening(session.master, *driver) if host is None else (_own_address(session, host),) * 2
     return Cluster(
+        executors=max(1, executors),
         slots=slots,
         task_cpus=task_cpus,
         workers_on_host=per_host,

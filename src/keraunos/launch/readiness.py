@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from keraunos.errors import ClusterError, DataError
@@ -12,8 +11,6 @@ from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.messages import Hello
 from keraunos.job.training_job import TrainingJob
 from keraunos.worker.loop import versions
-
-logger = logging.getLogger(__name__)
 
 Facts = Mapping[int, ShardFacts]
 
@@ -57,7 +54,7 @@ def _described(shard: ShardFacts) -> Any:
     return None if shard.spec is None else shard.spec.to_json()
 
 
-def check_all(job: TrainingJob, ready: Facts) -> None:
+def check_all(job: TrainingJob, ready: Facts, warn: Callable[[str], None]) -> None:
     """Refuse rows of which none trains, or none validates; warn of uneven ones. For plans that need all at once."""
     if not job.needs_all_workers:
         return
@@ -72,22 +69,22 @@ def check_all(job: TrainingJob, ready: Facts) -> None:
         )
     counts = [rows.get(rank, 0) for rank in range(job.workers)]
     if max(counts) > max(job.schedule.batch_of(0, job.workers), _SKEW * max(1, min(counts))):
-        logger.warning(
-            "Rows are spread unevenly over the workers (%d to %d), so some will wait for others; "
-            "call repartition(%d) on the DataFrame before fit.", min(counts), max(counts), job.workers,
-        )  # fmt: skip
+        warn(
+            f"Rows are spread unevenly over the workers ({min(counts)} to {max(counts)}), so some will wait for "
+            f"others; call repartition({job.workers}) on the DataFrame before fit."
+        )
 
 
-def tell_left_out(job: TrainingJob, ready: Facts) -> None:
+def tell_left_out(job: TrainingJob, ready: Facts, warn: Callable[[str], None]) -> None:
     """Say how many rows an epoch leaves out because no whole batch holds them."""
     schedule = job.schedule
     rows = {rank: facts.rows for rank, facts in ready.items()}
     left_out = sum(count % schedule.batch_of(rank, job.workers) for rank, count in rows.items())
     if left_out and schedule.draws is None:
-        logger.warning(
-            "Every epoch leaves out %d of %d rows, which fill no whole batch on their workers.",
-            left_out, sum(rows.values()),
-        )  # fmt: skip
+        warn(
+            f"Every epoch leaves out {left_out} of {sum(rows.values())} rows, which fill no whole batch on their "
+            "workers."
+        )
 
 
 def no_rows(job: TrainingJob) -> DataError:

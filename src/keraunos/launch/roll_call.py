@@ -6,7 +6,6 @@ away for longer than the job's patience ends the fit, or is left out of it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,11 +18,11 @@ from keraunos.exchange.tally import Tally
 from keraunos.job.placement import FIRST_SERVER
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.attendance import Attendance, Change, Turn
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.part_lost import PartLost
 from keraunos.launch.rank_table import LostRows, RankTable, report_of, stragglers
 from keraunos.launch.watchdog import Watchdog
-
-logger = logging.getLogger(__name__)
+from keraunos.telemetry.events import WorkerLost, WorkerReturned, WorkerSlow
 
 # How long members are given to say where their threads are.
 _STACKS_SECONDS = 10.0
@@ -37,9 +36,12 @@ class RollCall:
         returns: how often each rank came back.
     """
 
-    def __init__(self, job: TrainingJob, server: Server, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, job: TrainingJob, server: Server, events: FitEvents, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._job = job
         self._server = server
+        self._events = events
         self._clock = clock
         self._attendance = Attendance(job.worker_patience)
         self._watchdog = Watchdog(job.stall_report_after)
@@ -101,14 +103,16 @@ class RollCall:
         )
 
     def _tell(self, change: Change) -> None:
-        name = self._name(change.rank)
+        rank, host, seconds = change.rank, self._host(change.rank), change.seconds
         if change.turn is Turn.BACK:
-            logger.warning("%s is back after %.0f s.", name, change.seconds)
+            said = f"{self._name(rank)} is back after {seconds:.0f} s."
+            self._events.publish(WorkerReturned(rank=rank, host=host, seconds=seconds, message=said))
             return
-        logger.warning(
-            "%s has given no sign of life for %.0f s. It is waited for up to %.0f s (workerPatience).",
-            name, change.seconds, self._job.worker_patience,
-        )  # fmt: skip
+        said = (
+            f"{self._name(rank)} has given no sign of life for {seconds:.0f} s. It is waited for up to "
+            f"{self._job.worker_patience:.0f} s (workerPatience)."
+        )
+        self._events.publish(WorkerLost(rank=rank, host=host, seconds=seconds, message=said))
 
     def _lose(self, change: Change, *, others: bool, abandon: Callable[[int], None]) -> None:
         rank, hosts = change.rank, self._job.placement.holds_part(change.rank)
@@ -140,19 +144,29 @@ class RollCall:
             if each.rank not in self._told_slow:
                 self._told_slow.add(each.rank)
                 costs = "the others have waited for it" if self._job.exchange.waits else "it has fallen behind"
-                logger.warning(
-                    "%s is slow: %.3g s per step, where the median is %.3g s; %s for about %.0f s so far. Look for "
-                    "other load, fewer cores or a slower device on that host.",
-                    self._name(each.rank), each.seconds, each.median, costs, each.cost,
-                )  # fmt: skip
+                said = (
+                    f"{self._name(each.rank)} is slow: {each.seconds:.3g} s per step, where the median is "
+                    f"{each.median:.3g} s; {costs} for about {each.cost:.0f} s so far. Look for other load, fewer "
+                    "cores or a slower device on that host."
+                )
+                self._events.publish(
+                    WorkerSlow(
+                        rank=each.rank,
+                        host=self._host(each.rank),
+                        seconds_per_step=each.seconds,
+                        median=each.median,
+                        message=said,
+                    )
+                )
 
     def _ask_for_stacks(self, tallies: dict[int, Tally]) -> None:
         missing = ", ".join(map(str, self._server.missing))
-        logger.warning(
-            "Nothing has moved for %.0f s (stallReportAfter)%s. The workers are asked where they are.\n%s",
-            self._watchdog.still, f"; the driver's slice waits for rank(s) {missing}" if missing else "",
-            "\n".join(f"  {self._name(rank)}: {_doing(each)}" for rank, each in tallies.items()),
-        )  # fmt: skip
+        waits = f"; the driver's slice waits for rank(s) {missing}" if missing else ""
+        doing = "\n".join(f"  {self._name(rank)}: {_doing(each)}" for rank, each in tallies.items())
+        self._events.warn(
+            f"Nothing has moved for {self._watchdog.still:.0f} s (stallReportAfter){waits}. The workers are asked "
+            f"where they are.\n{doing}"
+        )
         self._asked = dict.fromkeys(tallies, "")
         self._ask_until = self._clock() + _STACKS_SECONDS
         self._server.probe()
@@ -160,7 +174,7 @@ class RollCall:
     def _tell_stacks(self) -> None:
         self._ask_until = None
         told = [text or f"{self._name(rank)} does not answer." for rank, text in sorted(self._asked.items())]
-        logger.warning("Where the workers are:\n%s", "\n\n".join(told))
+        self._events.warn("Where the workers are:\n" + "\n\n".join(told))
 
     def _name(self, rank: int) -> str:
         what = f"The server of slice {rank - FIRST_SERVER}" if rank >= FIRST_SERVER else f"Worker {rank}"

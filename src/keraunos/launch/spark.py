@@ -34,6 +34,7 @@ from keraunos.launch import interrupts, preflight
 from keraunos.launch.attempts import saved, until_whole
 from keraunos.launch.callback_checks import check_callbacks
 from keraunos.launch.fit import Fit
+from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.gang import ledger_of
 from keraunos.launch.hadoop_checkpoints import folder_of
 from keraunos.launch.hooks import Hooks
@@ -66,6 +67,7 @@ def fit(
     custom_objects: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
     hooks: Sequence[Hooks] = (),
+    listeners: Sequence[Any] = (),
     verbose: int | str = "auto",
     host: str | None = None,
     memory: RuleMemory | None = None,
@@ -77,7 +79,8 @@ def fit(
     `keraunos.data.records`). An RDD is computed once and never shuffled. `host` is the address of this machine that
     the driver's servers listen on, instead of Spark's own choice; `job.ports` says on which ports. `memory` carries
     what the server's rule remembers from one fit to the next. With `checkpoints` the training is saved there as it
-    goes, and goes on from there when this is called again.
+    goes, and goes on from there when this is called again. `listeners` are told what happens (see
+    `keraunos.telemetry.listener`).
     """
     check_callbacks(callbacks)
     session = _session_of_rows(data)
@@ -88,11 +91,16 @@ def fit(
         job = replace(job, memory_budget=cluster.memory_budget)
     # Spark may have to run something for this; nothing is open yet that a Ctrl-C could leave behind.
     rows = _one_partition_a_worker(session, data, job)
-    with Interrupts(), saved(job, checkpoints, lambda path: folder_of(session, path)) as saving:
+    with (
+        Interrupts(),
+        FitEvents(job, listeners, executors=cluster.executors, slots=cluster.slots) as events,
+        saved(job, checkpoints, lambda path: folder_of(session, path)) as saving,
+    ):
 
         def attempt() -> TrainingResult:
             with Fit.open(
                 job,
+                events,
                 host=cluster.host,
                 advertised=cluster.advertised,
                 custom_objects=custom_objects,
@@ -107,7 +115,7 @@ def fit(
                 return _launched(job, rows, opened, session, cluster, custom_objects)
 
         with ledger_of(session.application).hold(min(job.placement.tasks(job.workers), cluster.slots), cluster.slots):
-            return until_whole(attempt, saving)
+            return until_whole(attempt, saving, events.warn)
 
 
 def _launched(

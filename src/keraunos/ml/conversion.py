@@ -24,6 +24,7 @@ from keraunos.job.placement import placement_of
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import checked_ports
+from keraunos.launch.fit_events import check_listeners
 from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusted_names
 
@@ -382,6 +383,15 @@ def callback_list(name: str) -> Converter[Sequence[Any], list[Any]]:
         if not all(isinstance(each, keras.callbacks.Callback) for each in items):
             raise JobError(f"`{name}` must be a list of Keras callbacks. Received: {value!r}.")
         return items
+
+    return convert
+
+
+def listener_list(name: str) -> Converter[Sequence[Any], list[Any]]:
+    """A list of listeners, the objects themselves kept."""
+
+    def convert(value: Sequence[Any]) -> list[Any]:
+        return list(check_listeners(value if isinstance(value, list | tuple) else [value], name))
 
     return convert
 

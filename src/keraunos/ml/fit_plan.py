@@ -20,9 +20,9 @@ from keraunos.launch.training_result import TrainingResult
 class FitPlan:
     """A job, the rows it reads, and what makes a fitted model of its result.
 
-    `callbacks` are live objects of the driver, so that a plan with some runs on Spark only. `checkpoints` are for one
-    training, so that a search, which is many, refuses them. `memory` carries what a server's rule remembers into the
-    fit and out of it.
+    `callbacks` and `listeners` are live objects of the driver, so that a plan with some runs on Spark only.
+    `checkpoints` are for one training, so that a search, which is many, refuses them. `memory` carries what a server's
+    rule remembers into the fit and out of it.
     """
 
     job: TrainingJob
@@ -30,5 +30,6 @@ class FitPlan:
     finish: Callable[[TrainingResult], Any]
     custom_objects: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
+    listeners: Sequence[Any] = ()
     checkpoints: Checkpoints | None = None
     memory: RuleMemory | None = None

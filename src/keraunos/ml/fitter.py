@@ -97,6 +97,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             finish=lambda result: self._model_of(prepared, result, memory),
             custom_objects=prepared.custom_objects,
             callbacks=self.getCallbacks(),
+            listeners=self.getListeners(),
             checkpoints=self.checkpoints(),
             memory=memory,
         )
@@ -110,6 +111,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             plan.rows,
             custom_objects=plan.custom_objects,
             callbacks=plan.callbacks,
+            listeners=plan.listeners,
             verbose=self.getVerbose(),
             checkpoints=plan.checkpoints,
             memory=plan.memory,
@@ -139,12 +141,13 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         import_keras()
         from keraunos.learners.keras_archive import write_live
 
-        if self.getCallbacks():
-            names = [type(each).__name__ for each in self.getCallbacks()]
-            raise JobError(
-                f"`callbacks` cannot be saved: they are live objects. Expected an estimator without any. Received: "
-                f"{names!r}. Use estimator.clear(estimator.callbacks) and set them again after loading."
-            )
+        for param, live in (("callbacks", self.getCallbacks()), ("listeners", self.getListeners())):
+            if live:
+                names = [type(each).__name__ for each in live]
+                raise JobError(
+                    f"`{param}` cannot be saved: they are live objects. Expected an estimator without any. Received: "
+                    f"{names!r}. Use estimator.clear(estimator.{param}) and set them again after loading."
+                )
         if not isinstance(self.getInitialModel(), str | None):
             raise JobError(
                 "`initialModel` cannot be saved with an estimator: it is a live object. Expected the path of a saved "

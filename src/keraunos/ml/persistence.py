@@ -39,7 +39,7 @@ _EXTRA = "keraunos"
 RULE_FILE = "rule.npz"
 # What Python raises where data has not the shape that it should have.
 _NOT_AS_WRITTEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-_OUTSIDE_OF_JSON = ("model", "customObjects", "callbacks", "trustedModules", "validationData")
+_OUTSIDE_OF_JSON = ("model", "customObjects", "callbacks", "listeners", "trustedModules", "validationData")
 
 
 @dataclass(frozen=True)

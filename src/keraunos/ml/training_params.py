@@ -107,6 +107,12 @@ class HasCluster(Settings):
         empty=[],
         read=copy,
     )
+    listeners, getListeners, setListeners = param(
+        "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
+        conversion.listener_list("listeners"),
+        empty=[],
+        read=copy,
+    )
     verbose, getVerbose, setVerbose = param(
         "What a fit shows: 0 nothing, 1 a progress bar, 2 a line for each epoch, 'auto' what suits the terminal.",
         conversion.verbosity("verbose"),
@@ -152,6 +158,7 @@ class TrainingOptions(TypedDict, total=False):
     initialModel: Any
     labelCol: Columns | None
     learningRate: float | None
+    listeners: Sequence[Any] | None
     maxLength: int | None
     meet: str | None
     memoryBudget: int | None

@@ -24,7 +24,7 @@ from keraunos.compat.run_unchanged.spark_settings import (
 )
 from keraunos.compat.run_unchanged.systems import System, system_named
 from keraunos.notebook.live_curve import LiveCurve
-from keraunos.telemetry.progress import Progress
+from keraunos.telemetry.progress import DISPLAY
 
 # Spark's log and its bars of text would stand between a cell and what it shows.
 QUIET = {
@@ -88,7 +88,7 @@ class _Cells:
         shell.input_transformers_cleanup.append(as_python)
         shell.events.register("pre_run_cell", self._before_cell)
         if "IPKernelApp" in shell.config:
-            Progress.automatic = LiveCurve
+            setattr(shell, DISPLAY, LiveCurve)
         give_names(shell.user_ns, system)
         for source in _sources_of(os.environ.get(NOTEBOOK_VARIABLE, "")):
             self._count_slots(source)
@@ -98,8 +98,8 @@ class _Cells:
             self._shell.magics_manager.magics["line"].pop(name, None)
         self._shell.input_transformers_cleanup.remove(as_python)
         self._shell.events.unregister("pre_run_cell", self._before_cell)
-        if Progress.automatic is LiveCurve:
-            Progress.automatic = None
+        if getattr(self._shell, DISPLAY, None) is LiveCurve:
+            delattr(self._shell, DISPLAY)
         self._shell.user_ns["__builtins__"] = builtins
 
     def _before_cell(self, info: Any) -> None:

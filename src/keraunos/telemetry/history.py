@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from keraunos.telemetry.charts import VALIDATION, Line, charts, figure, lines_of
+from keraunos.telemetry.events import DIVERGED, Ended, EpochClosed, FitEvent, Resumed, Started
 
 _HEAD_ROWS = 3
 _TAIL_ROWS = 7
@@ -69,6 +70,14 @@ class History(Mapping[str, list[float]]):
         skipped, lost = (int(data.get(name, 0)) for name in ("skipped_rows", "lost_rows"))
         return cls(data["epochs"], data.get("ended"), skipped, lost)
 
+    @classmethod
+    def from_events(cls, events: Iterable[FitEvent]) -> History:
+        """The history of a fit that told these events; of several fits, that of the one that started last."""
+        book = HistoryBook()
+        for event in events:
+            book.on_event(event)
+        return book.history
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each epoch and a column for each metric."""
         import pandas as pd
@@ -119,6 +128,40 @@ class History(Mapping[str, list[float]]):
     def _rows(self) -> Iterator[tuple[int, list[float]]]:
         for number, row in enumerate(self.epochs, start=1):
             yield number, [row.get(metric, math.nan) for metric in self.metrics]
+
+
+class HistoryBook:
+    """Keeps what events tell of epochs; `on_event` takes them in the order in which they happened.
+
+    Attributes:
+        epochs: the metrics of the epochs that are over.
+    """
+
+    def __init__(self) -> None:
+        self.epochs: list[dict[str, float]] = []
+        self._ended: Ended | None = None
+        self._fit = ""
+
+    @property
+    def history(self) -> History:
+        """The history, as far as it was told."""
+        if self._ended is None:
+            return History(self.epochs)
+        diverged = self._ended.why if self._ended.how == DIVERGED else None
+        return History(self.epochs, diverged, self._ended.skipped_rows, self._ended.lost_rows)
+
+    def on_event(self, event: FitEvent) -> None:
+        """Take in an event."""
+        if isinstance(event, Started):
+            self.epochs, self._ended, self._fit = [], None, event.fit
+        elif event.fit != self._fit:
+            return
+        elif isinstance(event, Resumed):
+            self.epochs = [dict(row) for row in event.epochs]
+        elif isinstance(event, EpochClosed):
+            self.epochs.append(dict(event.metrics))
+        elif isinstance(event, Ended):
+            self._ended = event
 
 
 def _pairs(history: History) -> list[tuple[str, list[Line]]]:

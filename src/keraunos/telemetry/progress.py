@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, ClassVar, Self, TextIO
+from typing import Any, Self, TextIO
 
 from keraunos.errors import JobError, one_of
+from keraunos.telemetry.events import EpochClosed, Expected, FitEvent, LapClosed, Progressed
 
 VALIDATION = "val_"
 CHOICES = ("auto", "0", "1", "2")
+# The attribute of IPython's shell that makes the display which "auto" opens, from the rows and epochs to come.
+DISPLAY = "keraunos_progress"
 
 _WIDEST = 100
 _USUAL, _LINES = 80, 24
@@ -34,12 +37,8 @@ _FIXED_TEXT = len(" 100%|| 000.0k rows/s, 00:00 left, ")
 class Progress:
     """Shows how far a fit is. Open it with `Progress.open`, close it as a context manager; one thread at a time.
 
-    Attributes:
-        automatic: what "auto" opens where no stream is given, from the rows and epochs that there will be; `None` for a
-            bar or lines. Whoever has something better to show progress on, as a notebook has, sets it.
+    `on_event` makes it a subscriber of the fit's events.
     """
-
-    automatic: ClassVar[Callable[[int | None, int], Progress] | None] = None
 
     @staticmethod
     def open(
@@ -60,8 +59,9 @@ class Progress:
             stream: where to write; standard error if not given.
             clock: what tells the time in seconds, for the lines.
         """
-        if verbose == "auto" and stream is None and Progress.automatic is not None:
-            return Progress.automatic(total_rows, epochs)
+        page = _page() if verbose == "auto" and stream is None else None
+        if page is not None:
+            return page(total_rows, epochs)
         target = sys.stderr if stream is None else stream
         mode = _mode(verbose, target, given=stream is not None)
         if mode == 0:
@@ -69,6 +69,18 @@ class Progress:
         if mode == 1:
             return _Bar(total_rows, epochs, target, given=stream is not None)
         return _Lines(epochs, target, clock)
+
+    def on_event(self, event: FitEvent) -> None:
+        """Show what an event tells of rows, laps and epochs."""
+        match event:
+            case Expected():
+                self.expect(event.rows, event.epochs)
+            case Progressed():
+                self.update(event.rows, event.epoch, event.metrics)
+            case LapClosed():
+                self.update(event.rows, event.epoch, event.epoch_metrics)
+            case EpochClosed(diverged=False):
+                self.epoch_end(event.epoch, event.metrics)
 
     def expect(self, total_rows: int, epochs: int) -> None:
         """Say how many rows the whole training reads, and in how many epochs, once it is known."""
@@ -249,9 +261,20 @@ def _columns(stream: TextIO) -> int:
     return min((found or shutil.get_terminal_size((_USUAL, _LINES)).columns) - 1, _WIDEST)
 
 
+def _shell() -> Any:
+    """IPython's shell, where this process has one."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def _page() -> Callable[[int | None, int], Progress] | None:
+    """What makes a display on the shell's own page, where whoever loaded our extension has given it one."""
+    found: Callable[[int | None, int], Progress] | None = getattr(_shell(), DISPLAY, None)
+    return found
+
+
 def _in_notebook() -> bool:
     """Whether this process serves a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = _shell()
     return shell is not None and "IPKernelApp" in shell.config
 
 

@@ -260,7 +260,14 @@ def _distributed(estimator: Any, train: Any, measure: _Measure) -> tuple[Any, Tr
     if not measure.needs_plan:
         return estimator.fit(train), None
     plan = measure.prepared(estimator.plan_fit(train))
-    result = launch.fit(plan.job, plan.rows, custom_objects=plan.custom_objects, callbacks=plan.callbacks, verbose=0)
+    result = launch.fit(
+        plan.job,
+        plan.rows,
+        custom_objects=plan.custom_objects,
+        callbacks=plan.callbacks,
+        listeners=plan.listeners,
+        verbose=0,
+    )
     return _finished(plan, result)
 
 
@@ -343,7 +350,7 @@ def _as_tasks(mode: str, estimator: Any, train: Any, max_bytes: int) -> bool:
     if mode != "auto" or not hasattr(estimator, "plan_fit"):
         return mode == "tasks"
     plan = estimator.plan_fit(train, workers=1)
-    return not plan.callbacks and bytes_of(plan.rows, plan.job) <= max_bytes
+    return not plan.callbacks and not plan.listeners and bytes_of(plan.rows, plan.job) <= max_bytes
 
 
 def _metric_name(evaluator: Any) -> str:

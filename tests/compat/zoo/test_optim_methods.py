@@ -392,26 +392,27 @@ def test_the_rate_of_each_step_follows_the_schedule_and_so_do_the_parameters(nam
 def test_a_plateau_lowers_the_rate_when_the_score_stands_still(make):
     method = make(bigdl.Plateau("score", 0.5, 1, "max", min_lr=0.2))
     rule = method.rule()
-    follower = bigdl.RateFollower.of(method, rule)
+    follower = bigdl.RateFollower.of(method)
     assert (method.servers, follower.monitor) == ("driver", "score")
     served = make_rule(plan_of(rule), Slice(LAYOUT, 0, LAYOUT.size), 1)
     scores = [0.1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]
     # A reduction needs `patience` epochs that are no better, and one more.
-    assert [follower.end_epoch(score=each) for each in scores] == [1.0, 1.0, 1.0, 0.5, 0.25, 0.2, 0.2, 0.2]
+    assert [follower.end_epoch(served, score=each) for each in scores] == [1.0, 1.0, 1.0, 0.5, 0.25, 0.2, 0.2, 0.2]
     assert (served.learning_rate, served.rate_at(7)) == (0.2, 0.2)
     with pytest.raises(JobError, match="Plateau of 'score'.*Validate every epoch"):
-        follower.end_epoch(loss=1.0)
+        follower.end_epoch(served, loss=1.0)
+    with pytest.raises(JobError, match="with a Plateau must live on the driver"):
+        follower.end_epoch(None, score=1.0)
 
 
 def test_a_plateau_starts_anew_with_each_training_and_follows_only_its_own_rule():
     method = bigdl.SGD(1.0, leaningrate_schedule=bigdl.Plateau("Loss", 0.1, 0))
-    first, second = method.rule(), method.rule()
-    served = [make_rule(plan_of(rule), Slice(LAYOUT, 0, LAYOUT.size), 1) for rule in (first, second)]
-    follower = bigdl.RateFollower.of(method, second)
-    assert [follower.end_epoch(loss=each) for each in (1.0, 2.0)] == [1.0, pytest.approx(0.1)]
-    assert [each.learning_rate for each in served] == [1.0, pytest.approx(0.1)]
-    assert bigdl.RateFollower.of(method, first).end_epoch(loss=5.0) == 1.0
-    assert bigdl.RateFollower.of(bigdl.Adam(), bigdl.Adam().rule()) is None
+    first, second = (make_rule(plan_of(method.rule()), Slice(LAYOUT, 0, LAYOUT.size), 1) for _ in range(2))
+    follower = bigdl.RateFollower.of(method)
+    assert [follower.end_epoch(second, loss=each) for each in (1.0, 2.0)] == [1.0, pytest.approx(0.1)]
+    assert [each.learning_rate for each in (first, second)] == [1.0, pytest.approx(0.1)]
+    assert bigdl.RateFollower.of(method).end_epoch(first, loss=5.0) == 1.0
+    assert bigdl.RateFollower.of(bigdl.Adam()) is None
 
 
 def test_a_cooldown_keeps_a_plateau_from_acting_again_at_once():

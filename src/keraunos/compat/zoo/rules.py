@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -20,14 +19,11 @@ from keraunos.exchange.rules import elementwise_optimizers, sums
 from keraunos.exchange.rules.elementwise import BLOCK, Block, ElementwiseOptimizer
 from keraunos.exchange.rules.elementwise_optimizers import add_product, power, subtract_over_root
 from keraunos.exchange.rules.optimizer import Optimizer
-from keraunos.exchange.rules.rule import Rule, Sent
+from keraunos.exchange.rules.rule import Sent
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.rule_spec import register_rule
 from keraunos.parameters import Vector
-
-# Rules of this process whose rate the driver changes between epochs, by the name that their plan gives them.
-_LIVE: dict[str, WeakSet[Rule]] = {}
 
 
 class Rate:
@@ -74,8 +70,6 @@ class BigDLRule(Optimizer):
         self.needs_norm = self.asks_for_norm(plan)
         self._schedule = Rate(plan.rule.options)
         self._clipping = Clipping(plan.rule.options)
-        if plan.rule.option("follows"):
-            _LIVE.setdefault(plan.rule.option("follows"), WeakSet()).add(self)
 
     @classmethod
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:
@@ -268,17 +262,6 @@ class Ftrl(ElementwiseRule):
         np.subtract(other, linear, out=other)
         parameters.fill(0.0)
         np.divide(other, root, out=parameters, where=np.abs(linear) > l1)
-
-
-def set_rate(follows: str, rate: float) -> int:
-    """Set the learning rate of the rules in this process whose option `follows` this is; how many there are.
-
-    Only while no worker trains: rules are not asked whether they are at work.
-    """
-    found = list(_LIVE.get(follows, ()))
-    for rule in found:
-        rule.learning_rate = rate
-    return len(found)
 
 
 def rate_at(options: Mapping[str, Any], step: int) -> float:

@@ -305,7 +305,7 @@ class TFOptimizer:
         if self._model_dir is not None:
             folder = self._model_dir
             plan.save = lambda state, layout, vector: save_checkpoint(folder, state, layout, vector)
-        follower = None if self._method is None else RateFollower.of(self._method, rule)
+        follower = None if self._method is None else RateFollower.of(self._method)
         hooks = TrainingHooks(plan, self._state, self._rates(), follower)
         dataset = self._graph.dataset
         job = self._job(source, rule, plan)

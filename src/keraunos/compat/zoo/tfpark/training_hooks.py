@@ -135,7 +135,7 @@ class TrainingHooks(Hooks):
                 self._save(vector)
         self._note_parameters(states, lap, vector)
         if lap.ends_epoch and self._follower is not None:
-            self._follower.end_epoch(loss=self.state.loss, score=self.state.score)
+            self._follower.end_epoch(lap.rule, loss=self.state.loss, score=self.state.score)
         self._started = self._clock()
         return self._due(self._plan.end, [*states[:-1], self.state])
 

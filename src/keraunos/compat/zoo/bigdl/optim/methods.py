@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from keraunos.compat.zoo.bigdl.optim import schedules
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number, whole
 from keraunos.compat.zoo.vector_rules import method_for
 from keraunos.errors import JobError
+from keraunos.exchange.rules.rule import Rule
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.launch.given_paths import given_path
 
@@ -85,13 +85,6 @@ class ScheduledMethod(OptimMethod):
     def servers(self) -> str | None:
         """On the driver, where a `Plateau` changes the rate."""
         return "driver" if isinstance(self.leaningrate_schedule, schedules.Plateau) else None
-
-    def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
-        """The rule that does this; with a `Plateau`, one whose rate `RateFollower` changes."""
-        spec = super().rule(clip_constant=clip_constant, clip_norm=clip_norm)
-        if self.servers is None:
-            return spec
-        return RuleSpec(spec.name, {**spec.options, "follows": uuid.uuid4().hex})
 
 
 class SGD(ScheduledMethod):
@@ -385,25 +378,23 @@ def combined_rule(
 class RateFollower:
     """Moves the rate of a method with a `Plateau` after each epoch, while the workers wait.
 
-    Only of a rule that `ScheduledMethod.rule` gave, in the process that holds the parameters, which is why they live on
-    the driver.
+    It is told the rule, which is here only where the parameters live on the driver.
     """
 
-    def __init__(self, method: ScheduledMethod, rule: RuleSpec) -> None:
+    def __init__(self, method: ScheduledMethod) -> None:
         assert isinstance(method.leaningrate_schedule, schedules.Plateau)
         self.rate = method.learningrate
         self.monitor = method.leaningrate_schedule.monitor
         self._plateau = method.leaningrate_schedule
         self._plateau.reset()
-        self._follows = str(rule.options["follows"])
 
     @classmethod
-    def of(cls, methods: OptimMethod | Mapping[str, OptimMethod], rule: RuleSpec) -> RateFollower | None:
+    def of(cls, methods: OptimMethod | Mapping[str, OptimMethod]) -> RateFollower | None:
         """The follower of a method that has one."""
-        return cls(methods, rule) if isinstance(methods, ScheduledMethod) and "follows" in rule.options else None
+        return cls(methods) if isinstance(methods, ScheduledMethod) and methods.servers is not None else None
 
-    def end_epoch(self, *, loss: float | None = None, score: float | None = None) -> float:
-        """Look at what the epoch gave; the rate of the next one, which is set."""
+    def end_epoch(self, rule: Rule | None, *, loss: float | None = None, score: float | None = None) -> float:
+        """Look at what the epoch gave; the rate of the next one, which the rule then has. Nobody may be using it."""
         value = loss if self.monitor == "Loss" else score
         if value is None:
             raise JobError(
@@ -411,10 +402,11 @@ class RateFollower:
                 "epoch, or monitor 'Loss'."
             )
         self.rate = self._plateau.observe(self.rate, value)
-        if not _rules.set_rate(self._follows, self.rate):
+        if rule is None:
             raise JobError(
                 "The parameters of a method with a Plateau must live on the driver. Received: other servers."
             )
+        rule.learning_rate = self.rate
         return self.rate
 
 

@@ -157,7 +157,7 @@ class Optimizer:
         validation = None if self._validation is None else self._validation[2].brought(entries)
         plan = self._plan(model)
         rule = training.rule_for(self._method, self._clipping)
-        hooks = _Hooks(self, model, validation, plan, RateFollower.of(self._method, rule))
+        hooks = _Hooks(self, model, validation, plan, RateFollower.of(self._method))
         data = records.spread(entries) if records.rdd is not None else None
         workers = 1
         if data is not None:

@@ -73,7 +73,7 @@ def train(estimator: NNEstimator, dataset: Any) -> None:
     rule = training.rule_for(method, Clipping(*estimator.clipping))
     before = TrainingState()
     plan, hooks_of = _plan(estimator, work, reading, end)
-    hooks = hooks_of(plan, before, {"": method}, RateFollower.of(method, rule))
+    hooks = hooks_of(plan, before, {"": method}, RateFollower.of(method))
     batch_size = estimator.getBatchSize()
     job = training.job_for(
         work,

@@ -158,9 +158,7 @@ class KerasNet:
         held_out = None if validation is None else validation.brought(entries)
         plan = self._plan(nb_epoch)
         rule = training.rule_for(method, self._clipping)
-        hooks = KerasHooks(
-            plan, self._state, {"": method}, RateFollower.of(method, rule), validates=held_out is not None
-        )
+        hooks = KerasHooks(plan, self._state, {"": method}, RateFollower.of(method), validates=held_out is not None)
         data = with_held_out(records.spread(entries), held_out) if distributed else None
         job = training.job_for(
             self.model,
