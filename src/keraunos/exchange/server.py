@@ -301,6 +301,11 @@ class Server:
         if self._coordinator.is_alive:
             self._command(lambda: self.state.stop(reason))
 
+    @property
+    def serves(self) -> bool:
+        """Whether all threads that serve the job are alive."""
+        return all(each.is_alive() for each in self._service_threads)
+
     def check(self) -> None:
         """Raise where a thread that serves the job has ended before the job."""
         dead = [each.name for each in self._service_threads if not each.is_alive()]

@@ -102,6 +102,8 @@ class Follower:
         self._told_left_out = False
         self._show_next = 0.0
         self._look_next = 0.0
+        # How many events were there when a thread of the server was found dead: one of them may say why.
+        self._ahead_of_end: int | None = None
         self.roll = RollCall(job, server, events, clock)
         self.contributed: dict[int, int] = {}
         self._handlers = self._registered()
@@ -243,8 +245,9 @@ class Follower:
         """Look after the workers: what ended them comes first, then who is away."""
         self._look_next = self._clock() + LOOK_SECONDS
         self._workers.check()
-        if self._server.events.empty():
-            # What ended a thread is an event, with its cause.
+        if self._ahead_of_end is None and not self._server.serves:
+            self._ahead_of_end = self._server.events.qsize()
+        if self._ahead_of_end == 0:
             self._server.check()
         for rank in self._members.holders:
             # Its word that it is back may lie behind what is waited for now, which only the lost one had.
@@ -270,6 +273,8 @@ class Follower:
         return handlers
 
     def _handle(self, event: Event) -> None:
+        if self._ahead_of_end:
+            self._ahead_of_end -= 1
         handler = self._handlers.of(event.kind)
         if handler is not None:
             handler(event, event.said)
