@@ -126,7 +126,7 @@ class Threads:
 
     def join(self):
         for thread in self._threads:
-            thread.join(timeout=60)
+            thread.join(timeout=240)
         assert self.ended(), "a worker's thread outlived its fit"
 
 
