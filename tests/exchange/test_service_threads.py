@@ -10,16 +10,19 @@ import zmq
 
 from keraunos.errors import KeraunosError
 from keraunos.exchange.client import Client
+from keraunos.exchange.coordination import Event
 from keraunos.exchange.coordinator_state import CoordinatorState
 from keraunos.exchange.doorman import Doorman
 from keraunos.exchange.key_check import KeyCheck
 from keraunos.exchange.link import Link
 from keraunos.exchange.message_parts import SlicePlace
+from keraunos.exchange.messages import Missed
 from keraunos.exchange.server import Server
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import OnWorkers
+from keraunos.launch.fit import Fit
 from keraunos.parameters import Layout
 from tests.conformance import engine
 from tests.conformance import learner_models as models
@@ -117,3 +120,31 @@ def test_a_service_thread_that_dies_ends_the_fit_with_its_cause(owner, name, exp
     with pytest.raises(KeraunosError, match=expected):
         engine.fitted(job, [table], callbacks=[injects], host="127.0.0.1")
     caplog.clear()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # it is what the test does
+def test_a_service_thread_that_dies_is_found_however_many_events_come(monkeypatch):
+    fails = Fails(KeyCheck._answer)
+    monkeypatch.setattr(KeyCheck, "_answer", fails.method)
+    injects, opened = Injects(fails), []
+    opens = Fit.__init__
+
+    def noting(fit, *given, **named):
+        opens(fit, *given, **named)
+        opened.append(fit)
+
+    monkeypatch.setattr(Fit, "__init__", noting)
+
+    class Busy(engine.Threads):
+        def check(self):
+            super().check()
+            injects.connection = opened[0].connection
+            # There is always one more when the follower looks.
+            opened[0]._server.events.put(Event(Missed(), 0))
+
+    monkeypatch.setattr(engine, "Threads", Busy)
+    x = np.random.default_rng(0).normal(size=(64, models.FEATURES)).astype("float32")
+    table = engine.table(x=x, y=(x[:, 0] > 0).astype("int64"))
+    job = replace(engine.job_of(models.dense("sgd"), 1, batch_size=16, epochs=100), driver_patience=5.0)
+    with pytest.raises(KeraunosError, match="The thread 'keraunos-keys' of the driver has ended"):
+        engine.fitted(job, [table], callbacks=[injects], host="127.0.0.1")

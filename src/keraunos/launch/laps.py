@@ -148,7 +148,7 @@ class Laps:
         return lap.last
 
     def _parameters_of_now(self, vector: Vector | None = None) -> Callable[[], Vector]:
-        """What gives the parameters as they are at this meeting; they are fetched once, whoever asks."""
+        """A function that returns the parameters of this moment; they are fetched at its first call."""
         found: list[Vector] = [] if vector is None else [vector]
 
         def parameters() -> Vector:
