@@ -62,3 +62,12 @@ class Tug(Rule):
 
     def apply(self, sent, parameters, result, *, squared_norm=None):
         np.copyto(result, parameters)
+
+
+class Mute(Rule):
+    """Says that it pulls, and not how."""
+
+    declaration = RuleDeclaration(takes=("weights",), on_workers=PULL)
+
+    def apply(self, sent, parameters, result, *, squared_norm=None):
+        np.copyto(result, parameters)

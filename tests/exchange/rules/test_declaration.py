@@ -114,6 +114,12 @@ def test_workers_run_the_part_that_the_rule_declares():
     assert weights.tolist() == [3.0, 7.0]
 
 
+def test_a_rule_that_pulls_and_does_not_say_how_is_refused_before_any_work():
+    plan = ExchangePlan("weights", 5, "asynchronous", RuleSpec("mute", {}, f"{HOME}:Mute"))
+    with pytest.raises(PlanError, match=r"'mute' must have a class method `puller`, because .*pull"):
+        registry.checked_class(plan)
+
+
 @pytest.mark.parametrize(
     ("declared", "message"),
     [

@@ -13,6 +13,7 @@ from keraunos.errors import PlanError
 from keraunos.exchange.rules.rule import Rule
 from keraunos.exchange.sharding import Slice
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.rule_declaration import PULL
 from keraunos.job.rule_spec import RuleSpec, register_rule
 from keraunos.parameters import Vector
 
@@ -62,6 +63,11 @@ def rule_class(spec: RuleSpec) -> type[Rule]:
     if not (isinstance(found, type) and issubclass(found, Rule)):
         raise PlanError(
             f"The rule {spec.name!r} must be a subclass of Rule. Expected at: {spec.home!r}. Received: {found!r}."
+        )
+    if found.declaration.on_workers == PULL and found.puller.__func__ is Rule.puller.__func__:  # type: ignore[attr-defined]  # a method of the class
+        raise PlanError(
+            f"The rule {spec.name!r} must have a class method `puller`, because it declares on_workers='pull'. "
+            f"Received: {found!r}, which has none."
         )
     return found
 
