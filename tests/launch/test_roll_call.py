@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from keraunos.errors import WorkerError
+from keraunos.exchange.client import Client
 from keraunos.exchange.server import Server
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import local
@@ -19,6 +20,7 @@ from keraunos.launch.roll_call import RollCall
 from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_variables import read_vector
 from keraunos.parameters import Layout
+from keraunos.worker.loop import versions
 from tests.conformance import engine
 
 ROWS = 600
@@ -132,6 +134,21 @@ def test_a_worker_that_ended_because_the_driver_was_silent_is_not_blamed():
         looks = (roll.look({0, 1}, lambda rank: True, lambda rank: None) for _ in range(20))
         with pytest.raises(WorkerError, match=r"Nothing was heard from the driver at \S+ for 8 s.*\(driverPatience\)"):
             list(looks)
+
+
+def test_a_worker_whose_good_bye_still_lies_before_the_driver_is_not_lost():
+    # Under plans without a meeting a worker may be through long before the driver has read what it said.
+    job = replace(_job("downpour"), worker_patience=PATIENCE)
+    seconds = itertools.count()
+    layout = Layout(("w",), ((1,),), trainable=1)
+    with FitEvents(job) as events, Server(job.exchange, 2, layout, np.zeros(1, np.float32)) as server:
+        with Client(server.connection, 0, 0) as client:
+            client.hello(versions())
+            client.bye()
+        roll = RollCall(job, server, events, clock=lambda: float(next(seconds)))
+        for _ in range(20):
+            roll.look({0}, lambda rank: False, lambda rank: None)
+        assert roll.lost_rows == []
 
 
 def test_a_worker_that_stays_away_ends_the_fit(processes):

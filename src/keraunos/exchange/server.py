@@ -256,6 +256,11 @@ class Server:
         return dict(self.state.signs)
 
     @property
+    def gone(self) -> set[int]:
+        """The members that have said good-bye, or were left out; whoever reads events may not have come to it yet."""
+        return {rank for rank, member in list(self.state.members.items()) if member.gone}
+
+    @property
     def longest_silence(self) -> float:
         """For how many seconds this driver has said nothing to its members, at most: it stood still itself."""
         return self._coordinator.longest_silence

@@ -57,7 +57,7 @@ class RollCall:
         `others(rank)` says whether somebody is left to train without a rank; `abandon(rank)` is told that nobody waits
         for it any more. The one that was left out is also an event, `LeftOut`, which whoever counts ranks handles.
         """
-        expected = set(expected)
+        expected = set(expected) - self._server.gone
         for change in self._attendance.look(self._clock(), self._server.signs, expected):
             if change.turn is Turn.LOST:
                 self._lose(change, others=others(change.rank), abandon=abandon)
