@@ -27,7 +27,7 @@ OLDEST_WARNS := -W "ignore:unclosed <socket:ResourceWarning" -W "ignore::pytest.
 # What the wheel is built from.
 WHEEL_SOURCES := $(shell find src -name __pycache__ -prune -o -type f -print)
 
-.PHONY: help demo test test-torch test-wheel test-oldest chaos chaos-quick fuzz check audit format clean
+.PHONY: help demo test test-all test-torch test-wheel test-oldest chaos chaos-quick fuzz check audit format clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,10 +36,13 @@ demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process,
 	@$(WITH_JAVA); $(VENV)/bin/keraunos demo $(ARGS)
 
 test: $(VENV)/.compiled $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
+	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) -m "not extended" $(ARGS)
+
+test-all: $(VENV)/.compiled $(VENV)/spark.jsa ## the same with its crossed matrices and long searches, before a release
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
 
 test-torch: $(VENV_TORCH)/.compiled ## the suites that need torch, in an environment of their own
-	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m torch $(ARGS)
+	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m "torch and not extended" $(ARGS)
 
 test-wheel: $(VENV)/.installed $(VENV_WHEEL)/.wheel ## the README, the guide and the demo, with the wheel and what it declares
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) --dist load tests/docs/installed_wheel.py $(ARGS)
