@@ -57,7 +57,7 @@ class SliceLink(ABC):
         """Do what can be done with a contribution before it is pushed; it will be."""
 
     @property
-    def owed(self) -> Vector:
+    def residual(self) -> Vector:
         """What was rounded off the last contribution and goes with the next one, where it lies; most have none."""
         return np.empty(0, np.float32)
 
@@ -190,9 +190,9 @@ class RemoteLink(SliceLink):
             self._encoded = list(self._uplink.pieces(views))
 
     @property
-    def owed(self) -> Vector:
+    def residual(self) -> Vector:
         """As the uplink has it."""
-        return self._uplink.owed
+        return self._uplink.residual
 
     def push(self, round_: int, views: Sequence[Vector], push: Push) -> None:
         """Put the contribution into shared memory and say so, or send it."""

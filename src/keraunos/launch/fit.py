@@ -17,6 +17,7 @@ from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
+from keraunos.exchange.transports.registry import check_transport
 from keraunos.exchange.wire import Kind
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import ModelSource, TrainingJob
@@ -94,6 +95,7 @@ class Fit:
         in `events`, which outlive this where the fit is launched again.
         """
         check_divergence(callbacks, job.on_divergence)
+        check_transport(job.placement, job.exchange)
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:

@@ -88,9 +88,9 @@ class KerasJaxLearner(KerasLearner):
         values, elements, self._others, self._metrics = self._programs.gradient(
             self._trained, self._others, self._optimizer, self._metrics, data
         )
-        flat = np.asarray(values)
+        self._settle([values])
         parts = self._programs.parts[batch.weights is not None]
-        return Contribution(flat, denominators_of(parts, batch.rows, elements), batch.rows)
+        return Contribution(values, denominators_of(parts, batch.rows, elements), batch.rows)
 
     def count_parts(self, batch: Batch) -> int:
         """How many parts the contribution for such a batch has; nothing is computed and nothing changes."""
