@@ -215,7 +215,8 @@ class RemoteLink(SliceLink):
     def complete(self) -> bool:
         """Whether the server has said so, or rung."""
         if self._bells is not None and not self._arrived and self._bells.result(self._host_rank) == self._wanted:
-            self._arrived, self._by_socket = True, False
+            # A result that is none is never rung for.
+            self._arrived, self._by_socket, self._empty = True, False, False
         return self._arrived
 
     def first(self) -> Vector | None:
