@@ -81,6 +81,50 @@ class LearnerSuite:
             model.train_on_batch(batch.inputs, batch.targets)
         assert_close(learner.read(), self.vector(model))
 
+    @pytest.mark.parametrize("name", ["adam", "dropout", "batch statistics"])
+    def test_several_steps_in_one_call_are_those_steps_to_the_bit(self, name):
+        made = {
+            "adam": lambda: self.models.dense("adam"),
+            "dropout": self.models.dropout,
+            "batch statistics": self.models.batch_norm,
+        }[name]
+        # A learner may take those that are alike at once; the last of an epoch are not.
+        batches = [rows(size, seed=seed) for seed, size in enumerate([8] * 70 + [5, 8, 8, 3])]
+        together, single = (self.learner(made(), batches[0]) for _ in range(2))
+        for learner in (together, single):
+            learner.step(batches[0])
+        assert together.steps(iter(batches)) == sum(batch.rows for batch in batches)
+        for batch in batches:
+            single.step(batch)
+        np.testing.assert_array_equal(together.read(), single.read())
+        for ours, theirs in zip(together.optimizer_state(), single.optimizer_state(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(together.take_losses(), single.take_losses())
+        for ours, theirs in zip(together.take_metrics(), single.take_metrics(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert together.steps(iter([])) == 0
+
+    def test_vectors_from_the_host_and_from_the_device_are_the_same(self):
+        model, batch = self.models.batch_norm(), rows(8)
+        device, host = (self.learner(model, batch) for _ in range(2))
+        there, here = device.gradient(batch), host.gradient(batch)
+        vector = host.on_host(here.values)
+        assert isinstance(vector, np.ndarray)
+        assert host.on_host(vector) is vector
+        assert device.is_finite(there.values)
+        assert host.is_finite(vector)
+        for learner in (device, host):
+            assert not learner.is_finite(np.full(3, np.inf, learner.layout.dtype))
+            assert not learner.is_finite(np.full(3, 1e30, learner.layout.dtype), factor=1e300)
+        np.testing.assert_array_equal(device.on_host(there.values), vector)
+        # Once as the learner handed it over, and once from host memory: as a gradient, and as parameters.
+        for learner, given in ((device, there.values), (host, vector.copy())):
+            learner.apply(given)
+        np.testing.assert_array_equal(device.read(), host.read())
+        for learner in (device, host):
+            learner.write(learner.gradient(batch).values)
+        np.testing.assert_array_equal(device.read(), host.read())
+
     @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
     def test_gradient_and_apply_are_a_step(self, optimizer):
         model = self.models.dense(optimizer)
