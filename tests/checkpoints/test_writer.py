@@ -7,7 +7,7 @@ from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import CheckpointError
-from tests.conformance.checkpoint_folder_suite import numbered
+from keraunos.testing.checkpoint_folder_suite import numbered
 
 pytestmark = pytest.mark.leaks
 

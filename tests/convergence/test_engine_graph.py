@@ -9,8 +9,8 @@ import tensorflow as tf
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.learners.registry import load_learner
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 
 v1 = tf.compat.v1
 

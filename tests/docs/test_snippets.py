@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPS = {
     "guide": ["docs/guide.md"],
     "keras": ["docs/exchange.md", "docs/from_elephas.md", "docs/from_paddle.md"],
+    "suites": ["docs/testing.md"],
     "graphs": [
         "docs/from_analytics_zoo.md",
         "docs/from_sparkflow.md",

@@ -8,8 +8,8 @@ import numpy as np
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import spark as launch
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 
 
 def difference(spark, workers):

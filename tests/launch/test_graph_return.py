@@ -4,8 +4,8 @@ import numpy as np
 
 from keraunos.launch import local
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 from tests.launch import test_return
 from tests.launch.test_return import KillAtLap
 

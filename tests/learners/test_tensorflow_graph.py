@@ -17,9 +17,9 @@ from keraunos.learners.graph_home import GraphHome
 from keraunos.learners.graph_network import session_config
 from keraunos.learners.graph_source import graph_source
 from keraunos.learners.registry import load_learner
+from keraunos.testing.learner_batches import assert_close, assert_states_equal, kept, reduced, rows
+from keraunos.testing.learner_suite import LearnerSuite
 from tests.conformance import graph_models
-from tests.conformance.learner_models import rows
-from tests.conformance.learner_suite import LearnerSuite, assert_close, assert_states_equal, kept, reduced
 
 v1 = tf.compat.v1
 
@@ -27,8 +27,8 @@ v1 = tf.compat.v1
 class TestTensorFlowGraph(LearnerSuite):
     models = graph_models
 
-    def source(self, model):
-        return model.source()
+    def load(self, model):
+        return load_learner(model.source())
 
     def vector(self, model):
         return model.read()

@@ -2,7 +2,7 @@
 
 A learner is a model that can step and whose parameters are one flat vector: trainable variables first, then
 float state such as BatchNorm's moving statistics. One file a framework implements it; one conformance suite
-(`tests/conformance/learner_suite.py`) tests them all.
+(`keraunos.testing.LearnerSuite`) tests them all.
 
 Ownership: a learner belongs to one thread. Arrays given to it are not kept after the call; arrays it returns
 belong to the caller, except the values of a `Contribution`, which are good until the learner's next call.

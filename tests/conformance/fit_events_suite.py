@@ -1,6 +1,6 @@
 """What a listener may rely on, whatever starts the fit: order, one start and one end, and that it disturbs nothing.
 
-A test class inherits `ListenerSuite` and says with `fit` how a job is trained.
+A test class inherits `FitEventsSuite` and says with `fit` how a job is trained.
 """
 
 import itertools
@@ -101,7 +101,7 @@ def act(what):
     return done
 
 
-class ListenerSuite:
+class FitEventsSuite:
     def fit(self, job, parts, **options):
         """Train, show nothing, and give the result."""
         raise NotImplementedError
