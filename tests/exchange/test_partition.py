@@ -46,6 +46,7 @@ def trained(plan, *, disturb=lambda rank, round_: None, **options):
     return Job(plan, LAYOUT, np.zeros(LAYOUT.size, np.float32), contribute, rounds=ROUNDS, **options).run()
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("share_memory", [False, True], ids=["chunks", "shared memory"])
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize("direction", [UP, DOWN])
@@ -65,6 +66,7 @@ def test_messages_that_are_lost_come_again(proxies, direction, servers, share_me
         np.testing.assert_array_equal(outcome.results[rank], results)
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("compression", [None, "int8"])
 @pytest.mark.parametrize("meet", ["synchronous", "bounded(0)"])
 def test_a_network_that_stands_still_and_heals_loses_nothing(proxies, meet, compression):
