@@ -104,6 +104,19 @@ def test_trouble_is_told_once_and_training_goes_on(tmp_path, caplog):
     ]
 
 
+def test_who_wants_to_be_told_is_told_instead_of_the_log(tmp_path, caplog):
+    home, told = tmp_path / "home", []
+    home.write_bytes(b"a file where the folder would be")
+    with CheckpointWriter(CheckpointStore(LocalFolder(home)), warn=told.append) as writer:
+        writer.submit(numbered(1))
+        assert writer.flush(PATIENCE_S)
+    assert [each.split(".")[0] for each in told[:1]] == [f"Checkpoint 1 could not be written into {str(home)!r}"]
+    assert told[1:] == [
+        f"1 of 1 checkpoints could not be written into {str(home)!r}; the last reason: {writer.last_error}"
+    ]
+    assert messages(caplog, logging.WARNING) == []
+
+
 def test_what_nobody_foresaw_ends_no_training(tmp_path, caplog):
     class Odd(LocalFolder):
         def make(self, name=""):

@@ -1,18 +1,22 @@
 """Listeners of fits in threads, in processes and on Spark; and the log that is one."""
 
+import errno
+import os
+
 import pytest
 
 from keraunos import History, JsonlLog, Listener, read_log
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import DataError, JobError
+from keraunos.job.saving import SaveEvery
 from keraunos.launch import local
 from keraunos.launch import spark as launch
 from keraunos.launch.fit import Saving
 from keraunos.telemetry.events import KINDS, EpochClosed
 from keraunos.testing.listener_suite import ListenerSuite, whole_fit
 from tests.conformance import engine
-from tests.conformance.fit_events_suite import FitEventsSuite, job, rows
+from tests.conformance.fit_events_suite import FitEventsSuite, Recorder, bounds_of, job, rows
 
 
 @pytest.mark.spark
@@ -33,6 +37,22 @@ class TestInThreads(FitEventsSuite):
             store = CheckpointStore(LocalFolder(checkpoints.directory), checkpoints.keep)
             options["saving"] = Saving(store, checkpoints.every)
         return engine.fitted(job, parts, **options)
+
+    def test_a_checkpoint_that_could_not_be_written_is_told(self, tmp_path, caplog):
+        class Full(LocalFolder):
+            def write(self, name, buffers):
+                if name.endswith(".bin"):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+                super().write(name, buffers)
+
+        heard = Recorder()
+        saving = Saving(CheckpointStore(Full(tmp_path)), SaveEvery(1, "epochs"))
+        engine.fitted(job(), rows(), saving=saving, listeners=[heard])
+        told = [event.message for event in heard.of("warning")]
+        assert "Free some space there" in told[0]
+        assert "checkpoints could not be written into" in told[-1]
+        assert bounds_of(heard).how == "trained"
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == told
 
 
 @pytest.mark.slow

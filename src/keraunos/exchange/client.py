@@ -119,6 +119,7 @@ class Client:
             self.context: zmq.Context[zmq.Socket[bytes]] = self._stack.enter_context(zmq.Context())
             self._link = self._stack.enter_context(Link(self.context, self.connection, self.rank, self.incarnation))
             self._link.ends_with_server = True
+            self._link.tally = self.tally
             self._pulse = self._stack.enter_context(
                 Pulse(self.context, self.connection, self.rank, self.incarnation, self.tally)
             )

@@ -160,9 +160,12 @@ class RemoteLink(SliceLink):
     def __init__(self, part: Slice, link: Link, client: Client, plan: ExchangePlan, parts: int, host_rank: int) -> None:
         super().__init__(part)
         self._link = link
+        link.tally = client.tally
         self._client = client
         self._host_rank = host_rank
-        self._uplink = Uplink(plan.compression, part.contribution_size(parts), np.dtype(part.layout.dtype).itemsize)
+        itemsize = np.dtype(part.layout.dtype).itemsize
+        self._shared_bytes = part.size * itemsize
+        self._uplink = Uplink(plan.compression, part.contribution_size(parts), itemsize)
         self._arrivals = Arrivals(plan, part.size, part.layout.dtype)
         self._offers: Offers | None = None
         self._upload: SharedVector | None = None
@@ -199,6 +202,7 @@ class RemoteLink(SliceLink):
         self.expect(round_)
         if self._upload is not None:
             fill(self._upload.vector, views)
+            self._client.tally.bytes_shared += self._upload.vector.nbytes
             self._note(push, round_)
             if not self._ring(round_, push):
                 self._say()
@@ -217,6 +221,7 @@ class RemoteLink(SliceLink):
         if self._bells is not None and not self._arrived and self._bells.result(self._host_rank) == self._wanted:
             # A result that is none is never rung for.
             self._arrived, self._by_socket, self._empty = True, False, False
+            self._count_shared()
         return self._arrived
 
     def first(self) -> Vector | None:
@@ -318,6 +323,13 @@ class RemoteLink(SliceLink):
             self._by_socket = message.payload is not None
             self._empty = said.empty
             self._arrived = self._arrivals.take(message, said) if self._by_socket else True
+            self._client.tally.staleness = said.staleness
+            if not (self._by_socket or said.empty):
+                self._count_shared()
+
+    def _count_shared(self) -> None:
+        """A result lies in shared memory, as many bytes as the slice has."""
+        self._client.tally.bytes_shared += self._shared_bytes
 
     def _is_wanted(self, message: Message, result: RoundResult) -> bool:
         # The parameters for one who joins have the number of the round that follows.

@@ -227,7 +227,10 @@ def _begun(
 
 
 def _writer(store: CheckpointStore, events: FitEvents) -> CheckpointWriter:
-    return CheckpointWriter(store, on_written=lambda number: events.publish(CheckpointWritten(number=number)))
+    def written(number: int) -> None:
+        events.publish(CheckpointWritten(number=number))
+
+    return CheckpointWriter(store, on_written=written, warn=events.warn)
 
 
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:

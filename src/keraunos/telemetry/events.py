@@ -35,9 +35,11 @@ class RankProgress:
         steps: the steps that it has taken, in all epochs.
         seconds_per_step: of its own work, without waiting for others; 0 before there are any to measure.
         waiting: the share of its time in which it waited for others.
-        bytes_sent: how many bytes it has sent.
-        bytes_received: how many bytes it has received.
-        staleness: how many contributions of others were applied since it got the parameters that it computes with.
+        bytes_sent: how many bytes it has sent over sockets, without signs of life.
+        bytes_received: how many bytes it has received so.
+        bytes_shared: how many bytes went through memory that it shares with servers of its host, both ways.
+        staleness: how many contributions of others were applied between the parameters that its last one was computed
+            with and that one; `None` under synchronous plans and `hogwild`.
     """
 
     rank: int
@@ -48,6 +50,7 @@ class RankProgress:
     waiting: float
     bytes_sent: int | None = None
     bytes_received: int | None = None
+    bytes_shared: int | None = None
     staleness: int | None = None
 
 
@@ -361,7 +364,8 @@ def _metrics(data: Facts) -> dict[str, float]:
 
 
 def _rank(data: Facts) -> RankProgress:
-    return RankProgress(**{each.name: _READERS[str(each.type)](data[each.name]) for each in fields(RankProgress)})
+    known = [each for each in fields(RankProgress) if each.name in data]
+    return RankProgress(**{each.name: _READERS[str(each.type)](data[each.name]) for each in known})
 
 
 # By the annotation of a field.

@@ -187,5 +187,5 @@ def started(parameters: int | None) -> Started:
 def _ranks() -> list[RankProgress]:
     return [
         RankProgress(0, HOST, rows=20, steps=3, seconds_per_step=0.0, waiting=0.0),
-        RankProgress(1, HOST, 10, 2, 0.25, 0.5, bytes_sent=1 << 40, bytes_received=0, staleness=3),
+        RankProgress(1, HOST, 10, 2, 0.25, 0.5, bytes_sent=1 << 40, bytes_received=0, bytes_shared=1, staleness=3),
     ]
