@@ -7,7 +7,7 @@ by its own framework, gives: that one is the judge. `KerasLearnerSuite` does so 
 import numpy as np
 import pytest
 
-from keraunos.learners.registry import load_learner
+from keraunos.formats.registry import load_learner
 from tests.conformance.learner_models import binary_rows, joined, rows, slices
 
 

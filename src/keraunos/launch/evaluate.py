@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 from keraunos.batch import BatchSpec
 from keraunos.errors import DataError
 from keraunos.exchange.messages import Failed
+from keraunos.formats.registry import load_home
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import read_columns, translated, worker_environment
-from keraunos.learners.registry import load_home
 from keraunos.session.registry import session_of
 from keraunos.worker.failure import raise_failure
 from keraunos.worker.record_measures import measure_records

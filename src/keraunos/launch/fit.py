@@ -18,6 +18,7 @@ from keraunos.errors import ClusterError
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
+from keraunos.formats.registry import load_home
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.callback_checks import check_divergence
@@ -31,7 +32,6 @@ from keraunos.launch.saver import MAY_DIFFER, Resumed, identity_of
 from keraunos.launch.training_result import TrainingResult
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
-from keraunos.learners.registry import load_home
 from keraunos.telemetry.events import CheckpointWritten
 from keraunos.telemetry.history import History
 

@@ -1,8 +1,8 @@
 """The driver's copy of a model, whatever framework runs it on the workers. Runs on the driver.
 
 Following a fit needs little of a model: its parameters as one vector, an archive to give back, the results of merged
-metric states, and a learning rate where one can be set. A model's format decides who gives that
-(`learners.registry.load_home`); none of it steps.
+metric states, and a learning rate where one can be set. A model's format brings it
+(`keraunos.formats.model_format`); none of it steps.
 """
 
 from __future__ import annotations
