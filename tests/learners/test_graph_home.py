@@ -16,7 +16,8 @@ from keraunos.job.model_formats import GRAPH
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.learners.graph_archive import GraphArchive
-from keraunos.learners.graph_home import GraphHome, RowMeans
+from keraunos.learners.graph_home import GraphHome
+from keraunos.learners.row_means import RowMeans
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "b", "moving"), ((2, 2), (2,), (3,)), trainable=2)

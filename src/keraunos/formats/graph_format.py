@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from keraunos.batch import Arrays
+from keraunos.errors import ModelError
 from keraunos.formats.model_format import CustomObjects, ModelFormat
 from keraunos.job.format_declaration import FormatDeclaration
 from keraunos.job.training_job import ModelSource
@@ -18,6 +19,9 @@ from keraunos.learners.learner import Learner
 from keraunos.learners.registry import check_installed
 from keraunos.learners.written_model import WrittenModel
 from keraunos.trust import trusted_operations
+
+# What Python raises where data has not the shape that it should have.
+_NOT_AS_WRITTEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 
 
 class GraphFormat(ModelFormat):
@@ -48,11 +52,30 @@ class GraphFormat(ModelFormat):
 
     def read(self, archive: bytes, custom_objects: CustomObjects | None = None, trusted: tuple[str, ...] = ()) -> Any:
         """The `GraphArchive`; none of its operations is run."""
-        return GraphArchive.from_bytes(archive)
+        return _opened(archive)
 
     def check_file(self, archive: bytes, custom_objects: CustomObjects | None = None) -> tuple[str, ...]:
         """Refuse a graph with operations that touch more than its inputs; returns those that are trusted."""
         import_tensorflow()
         files = importlib.import_module("keraunos.learners.graph_files")
-        files.check_archive(GraphArchive.from_bytes(archive))
+        files.check_archive(_opened(archive))
         return trusted_operations()
+
+
+def _opened(content: bytes) -> GraphArchive:
+    """The archive in the content of a file, which need not be one."""
+    try:
+        archive = GraphArchive.from_bytes(content)
+        found = archive.vector().size
+    except ModelError:
+        raise
+    except _NOT_AS_WRITTEN as error:
+        raise ModelError(
+            "The archive of a TensorFlow graph cannot be read. Expected: what `graph_source` made. Received: "
+            f"{type(error).__name__}: {str(error)[:200]}."
+        ) from error
+    if found != archive.layout.size:
+        raise ModelError(
+            f"The archive of a TensorFlow graph must have {archive.layout.size} parameters. Received: {found}."
+        )
+    return archive

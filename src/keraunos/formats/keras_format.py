@@ -19,6 +19,8 @@ from keraunos.learners.learner import Learner
 from keraunos.learners.registry import keras_learner
 from keraunos.learners.written_model import WrittenModel
 
+MODEL_FILE = "model.keras"
+
 _CONFIG = "config.json"
 
 
@@ -26,7 +28,7 @@ class KerasFormat(ModelFormat):
     """A compiled Keras model as a `.keras` archive, which runs on any of Keras's backends."""
 
     declaration = FormatDeclaration("a Keras model", BACKENDS, keeps_optimizer=True)
-    file_name = "model.keras"
+    file_name = MODEL_FILE
 
     def learner(self, source: ModelSource, custom_objects: CustomObjects | None = None) -> Learner:
         """The learner of the source's backend, behind a front where layers take strings."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ class HomeModel(ABC):
     """A model on the driver, with its parameters in one flat vector described by `layout`. One thread uses it."""
 
     layout: Layout
+
+    takes_callbacks: ClassVar[bool] = False
+    """Whether Keras's callbacks may follow its training: what they see and set is there."""
 
     @abstractmethod
     def check(self, job: TrainingJob) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import ModelError
-from keraunos.ml import losses
+from keraunos.ml.keras import losses
 from keraunos.ml.signature import Port
 
 Scores = npt.NDArray[np.float64]

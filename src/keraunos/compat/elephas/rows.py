@@ -19,7 +19,7 @@ from keraunos.data.records import RowBlock
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.launch.driver_rows import spread_arrays
-from keraunos.ml import losses
+from keraunos.ml.keras import losses
 from keraunos.ml.signature import Port, Signature
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session

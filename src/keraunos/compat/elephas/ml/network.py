@@ -15,6 +15,7 @@ from keraunos.compat.elephas.utils.model_utils import ModelType
 from keraunos.compat.old_keras.days import DAYS
 from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError
+from keraunos.job.model_formats import KERAS
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import live_source
 from keraunos.learners.keras_files import checked_config
@@ -32,6 +33,8 @@ _ACCURACY = frozenset({"acc", "accuracy"})
 
 class Served(FittedModel):
     """A trained model with a rendering that may change between two transformations."""
+
+    format = KERAS
 
     rendering: Rendering
 

@@ -14,7 +14,7 @@ from typing import Any
 from keraunos.errors import ModelError
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.framework_imports import import_keras
-from keraunos.ml.embeddings import with_ids
+from keraunos.ml.keras.embeddings import with_ids
 from keraunos.ml.model import FittedModel
 from keraunos.ml.signature import Signature
 from keraunos.session.registry import session_of
