@@ -31,6 +31,7 @@ NEED_TENSORFLOW = [
     "compat/test_tensorflow1.py",
     "compat/zoo",
     "convergence/test_engine_graph.py",
+    "formats/test_graph_format.py",
     "integration/test_text.py",
     "launch/test_graph_cores.py",
     "launch/test_graph_return.py",
