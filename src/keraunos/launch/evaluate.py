@@ -55,7 +55,7 @@ def evaluate_frame(
     batch_rows: int,
     custom_objects: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """The loss and the metrics of a Keras model over all rows, by name; the rows stay where they are."""
+    """The loss and the metrics of a model over all rows, by name; the rows stay where they are."""
     session = session_of(dataframe)
     settings = {
         "key": hashlib.sha256(source.archive).hexdigest(),

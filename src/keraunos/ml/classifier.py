@@ -14,6 +14,7 @@ from keraunos.ml.heads import Head, Scores
 from keraunos.ml.keras.existing import Existing
 from keraunos.ml.keras.fitted import KerasFitted
 from keraunos.ml.keras.fitter import KerasFitter
+from keraunos.ml.keras.heads import existing_head, head_of
 from keraunos.ml.keras.params import KerasTrainingOptions
 from keraunos.ml.keras.probabilities import warn_of_scores
 from keraunos.ml.model import Trained, distinct
@@ -66,7 +67,7 @@ class KerasClassificationModel(KerasFitted, HasPredictionCol, HasProbabilityCol,
     @classmethod
     def _head_of(cls, found: Existing, logits: bool | None) -> Mapping[str, Any]:
         output = _one_output(found.signature, "KerasClassificationModel", "KerasModel")
-        return Head.existing(found.model, output, logits).to_json()
+        return existing_head(found.model, output, logits).to_json()
 
     @property
     def numClasses(self) -> int:
@@ -131,7 +132,7 @@ class KerasClassifier(KerasFitter, HasPredictionCol, HasProbabilityCol, HasRawPr
         warn_of_scores(prepared.model, prepared.signature, prepared.rows)
 
     def _head(self, model: Any, signature: Signature) -> Mapping[str, Any]:
-        return Head.of(model, _one_output(signature, "KerasClassifier", "KerasEstimator")).to_json()
+        return head_of(model, _one_output(signature, "KerasClassifier", "KerasEstimator")).to_json()
 
     def _fitted(self, trained: Trained) -> KerasClassificationModel:
         return KerasClassificationModel(trained)

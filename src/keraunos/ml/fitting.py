@@ -47,7 +47,7 @@ def checked_inputs(
 
 
 def check_weights(label: Any, weight: str | None) -> None:
-    """Refuse weights for a model without labels, to which Keras hands none."""
+    """Refuse weights for a model without labels, whose loss has nothing to weigh."""
     if label is None and weight is not None:
         raise JobError(
             "`weightCol` weighs rows in a loss that compares with labels. Expected none where labelCol=None. Received: "

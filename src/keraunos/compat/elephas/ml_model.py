@@ -42,8 +42,8 @@ from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
 from keraunos.formats.keras_format import MODEL_FILE, KerasFormat
 from keraunos.launch.session_trust import session_trust
-from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.ml.keras.conversion import keras_model
 from keraunos.ml.model import Trained
 from keraunos.ml.persistence import Parts, PartsReader, PartsWriter, loading_session
 from keraunos.ml.references import from_references, to_references
@@ -308,7 +308,7 @@ class ElephasEstimator(
         """Set any of the Params by name, or the compiled `model`; `None` leaves one as it is."""
         model = params.pop("model", None)
         if model is not None:
-            self._model = conversion.keras_model("model")(model)
+            self._model = keras_model("model")(model)
         return super().setParams(**params)
 
     def get_keras_model_config(self) -> Any:

@@ -31,11 +31,11 @@ from keraunos.ml import conversion
 from keraunos.ml.declaration import param, writable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.heads import Head
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, Settings
 from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
-from keraunos.ml.signature import Signature
 
 # Costs of a prediction that is one probability a class.
 _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm"})
@@ -292,7 +292,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         trained = Trained(
             archive=to_archive(predictor),
             history=result.history,
-            signature=Signature.of(predictor),
+            signature=signature_of(predictor),
             backend=self.getBackend() or keras.config.backend(),
             floatx=keras.config.floatx(),
             head={

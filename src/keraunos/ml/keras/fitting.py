@@ -16,6 +16,7 @@ from keraunos.ml.fitting import columns_told, complete_shapes, matched, told
 from keraunos.ml.keras import losses, strings
 from keraunos.ml.keras.building import build_sequential, unbuilt_copy
 from keraunos.ml.keras.random_start import drawn_from
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.live_models import Read
 from keraunos.ml.schema import SlotSpec
 from keraunos.ml.signature import Port, Shape, Signature
@@ -27,22 +28,22 @@ def built(model: Any, read: Read, *, seed: int, backend: str) -> tuple[Any, Sign
     `backend` is the framework that is going to train it.
     """
     if model.built and hasattr(model, "inputs"):
-        return model, Signature.of(model)
+        return model, signature_of(model)
     import keras
 
     strings.check_taken(model, read.slots, read.specs)
     shapes = complete_shapes(read)
     examples = _examples(read, shapes)
     if model.built:
-        return model, Signature.of(model, examples)
+        return model, signature_of(model, examples)
     if isinstance(model, keras.Sequential):
         dtype = "float32" if read.slots[0].kind == "image" else read.specs[0].dtype
         model = build_sequential(model, shapes[0], dtype, seed=seed, backend=backend)
-        return model, Signature.of(model)
+        return model, signature_of(model)
     with drawn_from(seed):
         model = unbuilt_copy(model)
         model(examples)
-    return model, Signature.of(model, examples)
+    return model, signature_of(model, examples)
 
 
 def example_rows(read: Read, signature: Signature) -> list[tuple[Shape, str]]:

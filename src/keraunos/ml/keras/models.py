@@ -12,6 +12,7 @@ from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.keras import fitting, strings
 from keraunos.ml.keras.embeddings import with_ids
 from keraunos.ml.keras.padding import warn_of_zeros
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.live_models import LiveModels, Read, Settled
 from keraunos.ml.schema import SlotSpec
 from keraunos.ml.signature import Port, Signature
@@ -55,7 +56,7 @@ class KerasModels(LiveModels):
 
     def known_inputs(self, model: Any) -> tuple[Port, ...]:
         """The inputs of a functional model, or of a built Sequential."""
-        return Signature.of(model).inputs if model.built and hasattr(model, "inputs") else ()
+        return signature_of(model).inputs if model.built and hasattr(model, "inputs") else ()
 
     def checked_labels(
         self, model: Any, slots: tuple[Slot, ...], specs: tuple[SlotSpec, ...], signature: Signature

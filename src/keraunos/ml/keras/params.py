@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from keraunos.ml import conversion
 from keraunos.ml.declaration import param
+from keraunos.ml.keras.conversion import callback_list, keras_model
 from keraunos.ml.params import Settings
 from keraunos.ml.training_params import TrainingOptions
 
@@ -17,7 +17,7 @@ class HasModel(Settings):
 
     model, getModel, setModel = param(
         "The compiled Keras model to train. `fit` works on a copy and leaves this one as it is.",
-        conversion.keras_model("model"),
+        keras_model("model"),
     )
 
 
@@ -26,7 +26,7 @@ class HasCallbacks(Settings):
 
     callbacks, getCallbacks, setCallbacks = param(
         "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",
-        conversion.callback_list("callbacks"),
+        callback_list("callbacks"),
         empty=[],
         read=copy,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Slot
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.schema import STRING, SlotSpec
 from keraunos.ml.signature import Signature
 from keraunos.ml.strings import refusal
@@ -48,6 +49,6 @@ def signature_in_parts(model: Any, signature: Signature, custom_objects: Mapping
     # A copy: parting calls the layers once more, and a user may ask their own for the outputs of the only call.
     written = write_live(model, custom_objects)
     rest, _ = parted(from_archive(written.archive, written.code, written.trusted))
-    outputs = Signature.of(rest).outputs
+    outputs = signature_of(rest).outputs
     named = [replace(seen, name=port.name) for port, seen in zip(signature.outputs, outputs, strict=True)]
     return replace(signature, outputs=tuple(named))
