@@ -38,6 +38,7 @@ NEED_TENSORFLOW = [
     "compat/zoo",
     "convergence/test_engine_graph.py",
     "convergence/test_on_tensorflow.py",
+    "formats/test_graph_format.py",
     "integration/test_text.py",
     "launch/test_graph_cores.py",
     "launch/test_graph_return.py",

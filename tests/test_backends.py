@@ -11,7 +11,7 @@ import pytest
 SITE = Path(pytest.__file__).parent.parent
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 LOAD_HOME = """from keraunos.job.training_job import ModelSource
-    from keraunos.learners.registry import load_home
+    from keraunos.formats.registry import load_home
     load_home(ModelSource(b"", "jax"))"""
 BACKEND = "import keraunos, keras; print(keras.config.backend())"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keraunos.formats.registry import load_learner
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.graph_archive import GraphArchive
-from keraunos.learners.registry import load_learner
 from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
 

@@ -17,6 +17,7 @@ from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import CheckpointError, DataError, JobError
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
+from keraunos.formats.registry import load_home
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import local
@@ -24,7 +25,6 @@ from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.fit import Saving
 from keraunos.launch.follow import Follower
 from keraunos.launch.hooks import Hooks, Lap
-from keraunos.learners.registry import load_home
 from tests.conformance import engine
 from tests.conformance.forked_workers import PATIENCE
 from tests.launch.saved_fit import EPOCHS, LONG, ROWS, job, rows

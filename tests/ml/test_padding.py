@@ -20,7 +20,8 @@ from keraunos.job.columns import Slot
 from keraunos.launch import local
 from keraunos.learners.keras_archive import from_archive
 from keraunos.ml.inference import Serving, predictions
-from keraunos.ml.padding import served_slots, warn_of_zeros
+from keraunos.ml.keras.padding import warn_of_zeros
+from keraunos.ml.padding import served_slots
 from keraunos.ml.preparation import prepare
 from keraunos.ml.rendering import NumberColumn
 from keraunos.ml.schema import SlotSpec

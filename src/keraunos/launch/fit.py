@@ -19,6 +19,7 @@ from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
 from keraunos.exchange.transports.registry import check_transport
 from keraunos.exchange.wire import Kind
+from keraunos.formats.registry import load_home
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.callback_checks import check_divergence
@@ -32,7 +33,6 @@ from keraunos.launch.saver import MAY_DIFFER, Resumed, identity_of
 from keraunos.launch.training_result import TrainingResult
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
-from keraunos.learners.registry import load_home
 from keraunos.telemetry.events import CheckpointWritten
 from keraunos.telemetry.history import History
 

@@ -28,11 +28,11 @@ from keraunos.exchange.messages import Save, Start, Upload
 from keraunos.exchange.transports.registry import make_transport
 from keraunos.exchange.transports.transport import Transport
 from keraunos.exchange.wire import Message
+from keraunos.formats.registry import format_of, load_learner
 from keraunos.job.course import Course, Leg
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
@@ -82,7 +82,8 @@ def run(
             client.patience = job.driver_patience
             with _resources(seat):
                 # A model that encodes its rows itself is loaded before they are read.
-                learner = load_learner(job.model, custom_objects) if has_front(job.model) else None
+                early = format_of(job.model).encodes_rows(job.model)
+                learner = load_learner(job.model, custom_objects) if early else None
                 with _read_rows(job, seat, record_batches, None if learner is None else learner.front) as builder:
                     shard = builder.build(
                         seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split

@@ -40,11 +40,12 @@ from keraunos.compat.elephas.ml.params import (
 from keraunos.compat.elephas.ml.training import Reading, Training
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
+from keraunos.formats.keras_format import MODEL_FILE, KerasFormat
 from keraunos.launch.session_trust import session_trust
-from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.ml.keras.conversion import keras_model
 from keraunos.ml.model import Trained
-from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts, loading_session
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter, loading_session
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
 from keraunos.session.registry import session_of
@@ -57,12 +58,12 @@ _ELEPHAS = "elephas.ml_model."
 class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """What both stages do: files of Elephas's kind beside spark.ml's folders."""
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """A writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """A reader of what `write` saved, and of what Elephas's estimator did."""
         return _Reader(cls)
 
@@ -307,7 +308,7 @@ class ElephasEstimator(
         """Set any of the Params by name, or the compiled `model`; `None` leaves one as it is."""
         model = params.pop("model", None)
         if model is not None:
-            self._model = conversion.keras_model("model")(model)
+            self._model = keras_model("model")(model)
         return super().setParams(**params)
 
     def get_keras_model_config(self) -> Any:
@@ -446,10 +447,8 @@ class ElephasEstimator(
 
     @classmethod
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
-        from keraunos.learners.keras_archive import from_archive
-
         stored = parts.files.get(MODEL_FILE)
-        model = None if stored is None else from_archive(stored, custom_objects)
+        model = None if stored is None else KerasFormat().read(stored, custom_objects)
         return cls(model=model, **parts.facts)
 
 
@@ -467,7 +466,7 @@ def load_ml_transformer(
     return ElephasTransformer._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
 
 
-class _Reader(KerasReader[Any]):
+class _Reader(PartsReader[Any]):
     """Reads folders of ours, and those that Elephas's estimator wrote by spark.ml's own means."""
 
     def load(self, path: str) -> Any:

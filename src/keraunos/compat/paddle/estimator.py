@@ -23,6 +23,7 @@ from keraunos.compat.paddle.parameter_files import load_parameters, save_paramet
 from keraunos.compat.paddle.updates.plan import needs_samples_per_pass, optimizer_of, plan_of
 from keraunos.errors import JobError, one_of
 from keraunos.job.columns import Columns
+from keraunos.job.model_formats import KERAS
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.training_result import TrainingResult
@@ -30,11 +31,11 @@ from keraunos.ml import conversion
 from keraunos.ml.declaration import param, writable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.heads import Head
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, Settings
-from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
-from keraunos.ml.signature import Signature
 
 # Costs of a prediction that is one probability a class.
 _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm"})
@@ -150,6 +151,8 @@ class HasTraining(Settings):
 class PaddleModel(FittedModel, HasPaddleColumns):
     """A trained Paddle network; `transform` adds a class and its probabilities, or what else the network gives."""
 
+    format = KERAS
+
     @property
     def config(self) -> TrainerConfig:
         """The configuration that was trained."""
@@ -201,14 +204,14 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         super().__init__()
         self.setParams(**params)
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """A writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """A reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
         """What `fit` would do, for a search to run; `workers` in place of `trainerNum`."""
@@ -289,7 +292,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         trained = Trained(
             archive=to_archive(predictor),
             history=result.history,
-            signature=Signature.of(predictor),
+            signature=signature_of(predictor),
             backend=self.getBackend() or keras.config.backend(),
             floatx=keras.config.floatx(),
             head={

@@ -37,7 +37,7 @@ from keraunos.compat.zoo.pipeline.nnframes.params import (
 )
 from keraunos.compat.zoo.pipeline.nnframes.training import Checkpoint, Validation, train
 from keraunos.errors import JobError, one_of
-from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 
 _LEVELS = ("DRAM", "DISK_AND_DRAM")
 
@@ -213,14 +213,14 @@ class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadabl
         copied: Self = super().copy(None if extra is None else dict(extra))
         return copied
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """A writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Any]:
+    def read(cls) -> PartsReader[Any]:
         """A reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
         return serving.with_predictions(self, dataset, threshold=None)

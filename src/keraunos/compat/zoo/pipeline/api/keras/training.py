@@ -30,7 +30,8 @@ from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
 from keraunos.learners.keras_archive import check_trainable, live_source
-from keraunos.ml.signature import Port, Signature
+from keraunos.ml.keras.signature import signature_of
+from keraunos.ml.signature import Port
 from keraunos.session.registry import session_of
 
 # What Analytics Zoo's names of optimizers stand for.
@@ -215,7 +216,7 @@ def _area(metric: AUC, model: Any) -> Any:
 
 def columns_of(model: Any, *, validates: bool = False) -> Columns:
     """The entries of a record, inputs first, as columns; behind them, if some are, whether it is to validate on."""
-    signature = Signature.of(model)
+    signature = signature_of(model)
     # An input that the program did not name goes by its layer's name once the model was read back.
     inputs = [
         replace(port, name=tensor._keras_history.operation.name)

@@ -8,22 +8,24 @@ from typing import Any, Self
 import numpy as np
 
 from keraunos.batch import Arrays
-from keraunos.job.training_job import ModelSource
-from keraunos.ml.datasets import check_dataset
-from keraunos.ml.evaluation import measured_columns
-from keraunos.ml.existing import Existing, existing
+from keraunos.job.model_formats import KERAS
+from keraunos.ml.keras.existing import Existing, existing
+from keraunos.ml.keras.models import KerasModels
 from keraunos.ml.label_params import HasLabels
+from keraunos.ml.measured_model import MeasuredModel
 from keraunos.ml.model import FittedModel, Trained
-from keraunos.ml.one_row import batch_of_one, features_in
+from keraunos.ml.one_row import batch_of_one
 from keraunos.ml.params import HasAllowNaN, HasServing
 from keraunos.ml.references import tell_unsavable
-from keraunos.ml.serving import is_case_sensitive
 from keraunos.telemetry.history import History
 from keraunos.trust import trusted_names, trusting
 
 
-class KerasFitted(FittedModel, HasLabels):
+class KerasFitted(MeasuredModel):
     """A Keras model as a spark.ml Transformer, trained by `fit` or given to `of`."""
+
+    format = KERAS
+    live = KerasModels()
 
     @classmethod
     def of(
@@ -46,37 +48,6 @@ class KerasFitted(FittedModel, HasLabels):
         """
         with trusting(*trusted_names(trustedModules)):
             return cls._of(model, layer, params, None)
-
-    @property
-    def numFeatures(self) -> int:
-        """The length of the model's one flat input; -1 where it has another kind of input, or several."""
-        return features_in(self._trained.signature)
-
-    def evaluate(self, dataset: Any) -> dict[str, float]:
-        """The model's compiled loss and metrics over all rows of a DataFrame, by name, as one Spark job.
-
-        Labels are read from `labelCol`, weights from `weightCol`. Each task sends the state of the metrics, and the
-        states are merged: the results do not depend on how the rows are cut. A null, a NaN or a label out of range is
-        an error, as in a fit.
-        """
-        from keraunos.launch.evaluate import evaluate_frame
-
-        check_dataset(dataset, "evaluate")
-        slots = self._feature_slots(dataset)
-        columns = measured_columns(
-            self.model,
-            dataset.schema,
-            self._trained.signature,
-            slots,
-            label=self.getLabelCol(),
-            weight=self.getWeightCol(),
-            case_sensitive=is_case_sensitive(dataset.sparkSession),
-            allow_nan=self.getAllowNaN(),
-        )
-        self._check_code(self.getCustomObjects())
-        trained = self._trained
-        source = ModelSource(trained.archive, self._backend(), trained.floatx, trusted=trained.trusted)
-        return evaluate_frame(dataset, source, columns, self._batch_rows(slots), self.getCustomObjects())
 
     def _outputs(self, row: Any) -> Arrays:
         """What the model gives for one row, on the driver: a batch of one."""

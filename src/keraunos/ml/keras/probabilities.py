@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.ml import losses
+from keraunos.ml.keras import losses
 from keraunos.ml.signature import Port, Shape, Signature
 
 logger = logging.getLogger(__name__)

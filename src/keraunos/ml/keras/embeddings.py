@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.job.id_range import IdRange
-from keraunos.ml.signature import Shape, Signature, named_inputs
+from keraunos.ml.keras.signature import named_inputs
+from keraunos.ml.signature import Shape, Signature
 
 Positions = npt.NDArray[np.int64]
 

@@ -14,7 +14,8 @@ from typing import Any
 from keraunos.errors import ModelError
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.framework_imports import import_keras
-from keraunos.ml.embeddings import with_ids
+from keraunos.ml.keras.embeddings import with_ids
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.model import FittedModel
 from keraunos.ml.signature import Signature
 from keraunos.session.registry import session_of
@@ -167,5 +168,5 @@ def _signature(model: Any) -> Signature:
     from keraunos.learners.model_parts import graph_of
 
     if graph_of(model) is not None:
-        return Signature.of(model)
-    return Signature.of(model, symbolic_inputs(model))
+        return signature_of(model)
+    return signature_of(model, symbolic_inputs(model))

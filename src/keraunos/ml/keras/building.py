@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from keraunos.errors import ModelError
-from keraunos.ml.random_start import drawn_from
+from keraunos.ml.keras.random_start import drawn_from
 from keraunos.ml.schema import STRING
 
 logger = logging.getLogger(__name__)
