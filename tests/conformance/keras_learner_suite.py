@@ -9,10 +9,10 @@ import pytest
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
+from keraunos.formats.registry import load_learner
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.keras_variables import layout_of, read_vector
 from keraunos.learners.metric_states import MetricReader
-from keraunos.formats.registry import load_learner
 from keraunos.testing.learner_batches import assert_close, joined, kept, reduced, rows
 from keraunos.testing.learner_suite import LearnerSuite
 from tests.conformance import learner_models as models

@@ -134,7 +134,7 @@ class LearnerSuite:
         assert_close(learner.read(), self.vector(model))
 
     @pytest.mark.parametrize("name", ["adam", "dropout", "batch statistics"])
-    def test_several_steps_in_one_call_are_those_steps_to_the_bit(self, name):
+    def test_several_steps_in_one_call_are_those_steps_to_the_bit(self, name: str) -> None:
         made = {
             "adam": lambda: self.models.dense("adam"),
             "dropout": self.models.dropout,
@@ -156,7 +156,7 @@ class LearnerSuite:
             np.testing.assert_array_equal(ours, theirs)
         assert together.steps(iter([])) == 0
 
-    def test_vectors_from_the_host_and_from_the_device_are_the_same(self):
+    def test_vectors_from_the_host_and_from_the_device_are_the_same(self) -> None:
         model, batch = self.models.batch_norm(), rows(8)
         device, host = (self.learner(model, batch) for _ in range(2))
         there, here = device.gradient(batch), host.gradient(batch)
