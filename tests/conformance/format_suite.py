@@ -97,6 +97,7 @@ class FormatSuite:
         assert ModelSource(source.archive, **source.to_json()) == source
         assert source.declared == self.kind.declaration
 
+    @pytest.mark.processes
     def test_its_declaration_is_read_without_a_framework(self):
         home = type(self.kind)
         program = (
