@@ -56,10 +56,10 @@ Said = TypeVar("Said", bound=Content)
 
 
 class HasFile(Protocol):
-    """A socket of the system's, or anything else that it can wait for."""
+    """Anything with a file descriptor, such as a plain socket."""
 
     def fileno(self) -> int:
-        """The number of its file."""
+        """The file descriptor."""
 
 
 class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
