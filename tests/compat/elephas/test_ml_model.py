@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DoubleType
 
 import keraunos
+from keraunos import JsonlLog, read_log
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.ml.adapter import from_data_frame, to_data_frame
 from keraunos.compat.elephas.ml_model import (
@@ -288,15 +289,17 @@ def test_images_and_series_are_nested_arrays(spark):
     assert fitted.transform(frame).schema["prediction"].dataType == DoubleType()
 
 
-def test_several_inputs_and_outputs_are_named_columns(spark):
+def test_several_inputs_and_outputs_are_named_columns(spark, tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 2))
     rows = [(row.tolist(), row[::-1].tolist(), float(row.sum()), float(row.sum() > 0), 1.0) for row in x]
     frame = spark.createDataFrame(rows, ["a", "b", "total", "sign", "weight"])
     estimator = ElephasEstimator(
         model=models.two_inputs(), featuresCol={"left": "a", "right": "b"}, weightCol="weight", epochs=1, num_workers=1,
         labelCol={"total": "total", "sign": "sign"}, callbacks=[keras.callbacks.EarlyStopping("loss")],
+        listeners=[JsonlLog(tmp_path / "fit.jsonl")],
     )  # fmt: skip
     predicted = estimator.fit(frame).transform(frame)
+    assert read_log(tmp_path / "fit.jsonl")[-1].how == "trained"
     assert predicted.schema["prediction_total"].dataType == ArrayType(DoubleType(), containsNull=False)
     assert len(predicted.head().prediction_sign) == 1
     with pytest.raises(JobError, match="`callbacks` cannot be saved"):

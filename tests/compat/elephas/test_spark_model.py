@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pyspark.mllib.linalg import Vectors
 
+from keraunos import History, JsonlLog, read_log
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.mllib.adapter import to_matrix, to_vector
 from keraunos.compat.elephas.spark_model import AsynchronousSparkModel, SparkMLlibModel, SparkModel
@@ -166,7 +167,7 @@ def test_several_inputs_and_outputs(sc, form):
         np.testing.assert_allclose(rows_of(row[at] for row in predicted), alone, rtol=1e-5, atol=1e-6)
 
 
-def test_images_callbacks_weights_and_validation(sc):
+def test_images_callbacks_listeners_weights_and_validation(sc, tmp_path):
     x, y = models.digits(200)
     images = x.reshape(-1, 8, 8, 1)
     keras.utils.set_random_seed(1)
@@ -189,8 +190,10 @@ def test_images_callbacks_weights_and_validation(sc):
         batch_size=16,
         validation_data=held_out,
         callbacks=[stopping],
+        listeners=[JsonlLog(tmp_path / "fit.jsonl")],
         class_weight={0: 3.0},
     )
+    assert History.from_events(read_log(tmp_path / "fit.jsonl")) == history
     assert len(history["val_loss"]) == 2
     assert history["val_loss"][-1] == pytest.approx(network.evaluate(*held_out, verbose=0)[0], rel=1e-4)
     statistics = network.layers[1].moving_variance

@@ -82,7 +82,7 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
 
     def _set_values(self) -> dict[str, Any]:
         """The Params that were set and that parts do not hold."""
-        outside = (*self._OUTSIDE_OF_PARAMS, "callbacks")
+        outside = (*self._OUTSIDE_OF_PARAMS, "callbacks", "listeners")
         return {param.name: value for param, value in self._paramMap.items() if param.name not in outside}
 
     @classmethod
@@ -386,6 +386,7 @@ class ElephasEstimator(
             classWeight=self._get("class_weight"),
             seed=self._get("seed"),
             callbacks=self._get("callbacks"),
+            listeners=self._get("listeners"),
             verbose=self.get_verbosity(),
             customObjects=self.getCustomObjects(),
             exchange=plan_of(self.get_mode(), self.get_frequency(), self._server_optimizer()),

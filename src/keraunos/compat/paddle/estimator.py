@@ -128,6 +128,12 @@ class HasTraining(Settings):
         "configuration says in init_model_path.",
         _path,
     )
+    listeners, getListeners, setListeners = param(
+        "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
+        conversion.listener_list("listeners"),
+        empty=[],
+        read=copy,
+    )
     verbose, getVerbose, setVerbose = param(
         "Progress: 'auto', 0 for none, 1 for a bar, 2 for a line a pass.",
         conversion.verbosity("verbose"),
@@ -250,7 +256,9 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         from keraunos.launch import spark as launch
 
         plan = self.plan_fit(dataset)
-        fitted: PaddleModel = plan.finish(launch.fit(plan.job, plan.rows, verbose=self.getVerbose()))
+        listeners = self.getListeners()
+        result = launch.fit(plan.job, plan.rows, listeners=listeners, verbose=self.getVerbose())
+        fitted: PaddleModel = plan.finish(result)
         return fitted
 
     def _sources(self, model: ModelConfig, schema: Any) -> Sources:

@@ -272,6 +272,10 @@ class HasFitOptions(Options):
         "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",
         callback_list("callbacks"),
     )
+    listeners = bare_param(
+        "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
+        conversion.listener_list("listeners"),
+    )
     class_weight = bare_param(
         "A dict from class number to the factor on the weight of its rows, to balance rare classes.",
         conversion.class_weights("class_weight"),
