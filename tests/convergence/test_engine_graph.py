@@ -39,6 +39,7 @@ def difference(ours, theirs):
     return np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", ["driver", "workers", 2])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_the_graphs_own_optimizer_equals_one_session_on_the_same_global_batches(optimizer, servers):
