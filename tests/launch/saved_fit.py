@@ -1,4 +1,4 @@
-"""A fit that is saved as it goes, also as a program that can be killed: `python -m tests.launch.saved_fit FOLDER`."""
+"""A fit that is saved as it goes, also as a program to kill: `python -m tests.launch.saved_fit FOLDER [EPOCHS]`."""
 
 import sys
 
@@ -41,12 +41,12 @@ class TellLaps(Hooks):
         return False
 
 
-def main(folder):
+def main(folder, epochs=LONG):
     checkpoints = Checkpoints(folder, SaveEvery.of("4 rounds"))
-    result = local.fit(job(epochs=LONG), rows(), checkpoints=checkpoints, hooks=[TellLaps()], verbose=0)
+    result = local.fit(job(epochs=int(epochs)), rows(), checkpoints=checkpoints, hooks=[TellLaps()], verbose=0)
     np.save(f"{folder}.npy", result.parameters)
     print("contributed", sorted(result.contributed.items()), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
