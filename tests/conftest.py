@@ -27,6 +27,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "keraunos"))
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
+# What JAX compiles is kept for other processes and other runs, as workers keep theirs: it is half of many tests' time.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{sys.prefix}/jax")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Environments without TensorFlow (torch's own, the oldest) could not even import these.
 NEED_TENSORFLOW = [

@@ -1,6 +1,6 @@
-"""A fit that is saved as it goes, also as a program that can be killed: `python -m tests.launch.saved_fit FOLDER`.
+"""A fit that is saved as it goes, also as a program to kill: `python -m tests.launch.saved_fit FOLDER [EPOCHS] [asks]`.
 
-With `asks` behind the folder it goes on after a lap when it is sent a line.
+With `asks` it goes on after a lap when it is sent a line.
 """
 
 import sys
@@ -49,9 +49,9 @@ class TellLaps(Hooks):
         return False
 
 
-def main(folder, asks=""):
-    checkpoints = Checkpoints(folder, SaveEvery.of("4 rounds"))
-    result = local.fit(job(epochs=LONG), rows(), checkpoints=checkpoints, hooks=[TellLaps(asks=bool(asks))], verbose=0)
+def main(folder, epochs=LONG, asks=""):
+    checkpoints, hooks = Checkpoints(folder, SaveEvery.of("4 rounds")), [TellLaps(asks=bool(asks))]
+    result = local.fit(job(epochs=int(epochs)), rows(), checkpoints=checkpoints, hooks=hooks, verbose=0)
     np.save(f"{folder}.npy", result.parameters)
     print("contributed", sorted(result.contributed.items()), flush=True)
 
