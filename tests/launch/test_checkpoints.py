@@ -147,7 +147,10 @@ def test_a_driver_that_is_killed_goes_on_to_the_same_bits(tmp_path):
     for _ in range(2):
         # Four checkpoints further an epoch has ended that need not be done again.
         wanted, laps = newest(folder) + 5, chance.randrange(1, 9)
-        command, pipes = [*program, str(folder), str(LONG), "asks"], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        command, pipes = (
+            [*program, str(folder), str(LONG), "asks"],
+            {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
+        )
         with subprocess.Popen(command, **pipes, text=True, bufsize=1) as driver:
             told = itertools.takewhile(lambda line: line.startswith("lap"), driver.stdout)
             for lap, _ in enumerate(told):
