@@ -1,13 +1,14 @@
 """The format suite on a format that the package does not know, and a suite that fails where a format is broken."""
 
+import keras
 import numpy as np
 import pytest
 
 from keraunos.errors import JobError, ModelError
-from keraunos.formats.registry import format_named
+from keraunos.formats.registry import format_named, register_format
 from keraunos.job.format_declaration import FormatDeclaration
-from keraunos.job.model_formats import register_format
 from keraunos.job.training_job import ModelSource
+from keraunos.launch import local
 from keraunos.learners.written_model import WrittenModel
 from tests.conformance.format_suite import FormatSuite
 from tests.formats.linear import NAME, LinearFormat, LinearHome, LinearLearner, LinearModel, to_bytes
@@ -149,6 +150,12 @@ def test_a_job_of_another_process_is_read_before_its_format_is_imported():
     assert source.to_json()["home"] == "tests.nowhere:Format"
     with pytest.raises(JobError, match="must be importable"):
         source.declared.check_backend("abacus")
+
+
+def test_keras_callbacks_follow_keras_models_only():
+    suite = TestLinearFormat()
+    with pytest.raises(JobError, match="for a model that is not a Keras model. Received: callbacks for LinearHome"):
+        local.fit(suite.job(), [suite.rows()], callbacks=[keras.callbacks.EarlyStopping("loss")], verbose=0)
 
 
 def test_an_archive_names_code_only_with_trust():
