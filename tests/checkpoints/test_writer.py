@@ -117,6 +117,29 @@ def test_who_wants_to_be_told_is_told_instead_of_the_log(tmp_path, caplog):
     assert messages(caplog, logging.WARNING) == []
 
 
+def test_an_older_checkpoint_that_stays_is_told(tmp_path, caplog):
+    class Kept(LocalFolder):
+        def delete(self, name):
+            if name.startswith("checkpoint-"):
+                raise PermissionError(name)
+            super().delete(name)
+
+        def rename(self, name, new):
+            if name.startswith("checkpoint-"):
+                raise PermissionError(name)
+            super().rename(name, new)
+
+    told = []
+    with CheckpointWriter(CheckpointStore(Kept(tmp_path), keep=1), warn=told.append) as writer:
+        for number in (1, 2):
+            writer.submit(numbered(number))
+            assert writer.flush(PATIENCE_S)
+    assert (writer.written, writer.failures) == (2, 0)
+    (message,) = told
+    assert message.startswith(f"An older checkpoint in {str(tmp_path)!r} could not be removed: ")
+    assert messages(caplog, logging.WARNING) == []
+
+
 def test_what_nobody_foresaw_ends_no_training(tmp_path, caplog):
     class Odd(LocalFolder):
         def make(self, name=""):

@@ -22,7 +22,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -126,11 +126,12 @@ class CheckpointStore:
         except OSError as error:
             raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
 
-    def write(self, checkpoint: Checkpoint) -> None:
+    def write(self, checkpoint: Checkpoint, *, warn: Callable[[str], None] | None = None) -> None:
         """Store a checkpoint; it is whole in the directory when this returns, and not there when this raises.
 
         One of the same number is replaced, and newer ones go: training went back to before them. Raises a
-        `TakenOverError`, and leaves all as it is, where another has taken the directory over.
+        `TakenOverError`, and leaves all as it is, where another has taken the directory over. `warn` is told, or the
+        log if it is not given, where an older one cannot be removed.
         """
         name = _name(checkpoint.number)
         aside = f"_writing-{name}-{secrets.token_hex(4)}"
@@ -153,7 +154,7 @@ class CheckpointStore:
                 ) from error
             raise
         self._broken.discard(checkpoint.number)
-        self._prune()
+        self._prune(_log if warn is None else warn)
 
     def latest(self, before: int | None = None) -> Checkpoint | None:
         """The newest whole checkpoint, with a number below `before` where that is given; `None` where there is none.
@@ -326,7 +327,7 @@ class CheckpointStore:
                 logger.info("%r in %r is what an interrupted write has left; it is removed.", name, self.path)
                 self._folder.delete(name)
 
-    def _prune(self) -> None:
+    def _prune(self, warn: Callable[[str], None]) -> None:
         """Keep the newest; those that were found broken do not count, and go."""
         try:
             numbers = self.numbers()
@@ -334,7 +335,11 @@ class CheckpointStore:
             self._remove([number for number in numbers if number not in kept])
         except (OSError, CheckpointError) as error:
             # The new one is committed; what is too much now is tried again after the next.
-            logger.warning("An older checkpoint in %r could not be removed: %s.", self.path, error)
+            warn(f"An older checkpoint in {self.path!r} could not be removed: {error}.")
+
+
+def _log(message: str) -> None:
+    logger.warning("%s", message)
 
 
 def _name(number: int) -> str:

@@ -121,7 +121,7 @@ class CheckpointWriter:
     def _run(self) -> None:
         while (checkpoint := self._next()) is not None:
             try:
-                self._store.write(checkpoint)
+                self._store.write(checkpoint, warn=self._warn)
             except TakenOverError as error:
                 self._taken_over = error
             except Exception as error:  # noqa: BLE001 - whatever it is, training goes on and is told

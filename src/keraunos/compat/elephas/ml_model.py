@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pyspark import SparkContext
 from pyspark.ml import Estimator, Model
-from pyspark.ml.util import DefaultParamsReader, MLReadable, MLWritable
+from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import SparkSession
 
 from keraunos.compat.elephas.ml import files, network, values
@@ -37,6 +37,7 @@ from keraunos.compat.elephas.ml.params import (
     HasVerbosity,
     Options,
 )
+from keraunos.compat.elephas.ml.stage_reader import StageReader
 from keraunos.compat.elephas.ml.training import Reading, Training
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
@@ -45,14 +46,12 @@ from keraunos.launch.session_trust import session_trust
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.keras.conversion import keras_model
 from keraunos.ml.model import Trained
-from keraunos.ml.persistence import Parts, PartsReader, PartsWriter, loading_session
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
 from keraunos.session.registry import session_of
 from keraunos.telemetry.history import History
 from keraunos.trust import trusting
-
-_ELEPHAS = "elephas.ml_model."
 
 
 class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
@@ -65,7 +64,7 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
     @classmethod
     def read(cls) -> PartsReader[Self]:
         """A reader of what `write` saved, and of what Elephas's estimator did."""
-        return _Reader(cls)
+        return StageReader(cls)
 
     def save(self, path: str, overwrite: bool | None = None, to_hadoop: bool = False) -> None:
         """Save to one `.h5` file, as Elephas does, or by any other name to a folder, as spark.ml does.
@@ -465,20 +464,6 @@ def load_ml_transformer(
 ) -> ElephasTransformer:
     """The transformer in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
     return ElephasTransformer._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
-
-
-class _Reader(PartsReader[Any]):
-    """Reads folders of ours, and those that Elephas's estimator wrote by spark.ml's own means."""
-
-    def load(self, path: str) -> Any:
-        """The stage at the path."""
-        metadata = DefaultParamsReader.loadMetadata(str(path), loading_session(self))
-        if metadata["class"] != f"{_ELEPHAS}{self.cls.__name__}":
-            return super().load(path)
-        stage: Any = self.cls()
-        stage._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(stage, metadata)
-        return stage
 
 
 def _by_name(arguments: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
