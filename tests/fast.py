@@ -1,4 +1,4 @@
-"""A pytest plugin that finds the tests of `make test-fast`: no Spark, no other process, one framework.
+"""A pytest plugin that finds the tests of `make test-fast`: no Spark, no other process, no file that needs TensorFlow.
 
 A test is marked `fast` unless
 
@@ -7,7 +7,7 @@ A test is marked `fast` unless
 - it has one of `FIXTURES`, which do, at whatever remove, or
 - it is marked `slow`, `spark`, `processes`, `torch` or `extended`.
 
-One that is marked so and yet starts a process, or is the first to import TensorFlow, fails.
+One that is marked so and yet starts a process fails.
 """
 
 from __future__ import annotations
@@ -70,16 +70,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
         return (yield)
     finally:
         _running.clear()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[Any]:
-    """A fast test leaves TensorFlow to others."""
-    before = "tensorflow" in sys.modules
-    result = yield
-    if _running and not before and "tensorflow" in sys.modules:
-        pytest.fail(f"{item.nodeid} imports TensorFlow: mark it `slow`", pytrace=False)
-    return result
 
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:

@@ -9,6 +9,7 @@ import zmq
 
 from keraunos.errors import ClusterError, ExchangeError
 from keraunos.exchange import client as clients
+from keraunos.exchange import link
 from keraunos.exchange.client import Client, Stopped, Superseded
 from keraunos.exchange.rules.add import Add
 from keraunos.exchange.server import Server
@@ -159,8 +160,9 @@ def held(server):
 
 @pytest.fixture
 def light_sleep(monkeypatch):
-    """A client that waits looks at its clock ten times a second."""
+    """A client that waits looks at its clock ten times a second, and its last words are not waited for."""
     monkeypatch.setattr(clients, "_SLEEP_MS", 100)
+    monkeypatch.setattr(link, "_LINGER_MS", 100)
 
 
 @pytest.mark.usefixtures("light_sleep")

@@ -1,12 +1,10 @@
-"""The learner suite on TensorFlow: in a process of its own, since Keras has one backend a process."""
+"""The learner suite on TensorFlow; `convergence/test_on_tensorflow.py` runs it where Keras is on another backend."""
 
 import keras
-import pytest
 
 from keraunos.testing.learner_batches import reduced, rows
 from tests.conformance import learner_models as models
 from tests.conformance.keras_learner_suite import KerasLearnerSuite
-from tests.conformance.own_process import passes_on
 
 if keras.config.backend() == "tensorflow":
 
@@ -25,9 +23,3 @@ if keras.config.backend() == "tensorflow":
                     learner.write(learner.read())
                     learner.take_metrics()
             assert "retracing" not in caplog.text
-
-else:
-
-    @pytest.mark.slow
-    def test_the_suite_passes_in_a_process_of_its_own():
-        passes_on("tensorflow", __file__)
