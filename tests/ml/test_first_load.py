@@ -45,6 +45,7 @@ def test_a_load_in_a_fresh_process_gets_a_session(spark, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.extended
 def test_so_does_one_of_a_stage_of_elephas_where_there_is_only_a_context(spark, tmp_path):
     ElephasEstimator(epochs=3).write().save(str(tmp_path / "saved"))
     program = (

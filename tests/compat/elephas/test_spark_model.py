@@ -14,6 +14,7 @@ from keraunos.compat.elephas.spark_model import AsynchronousSparkModel, SparkMLl
 from keraunos.compat.elephas.utils.rdd_utils import to_labeled_point, to_simple_rdd
 from keraunos.errors import DataError, JobError, KeraunosError, ModelError
 from tests.compat.elephas import models
+from tests.extended import extended
 
 pytestmark = pytest.mark.spark
 
@@ -31,11 +32,11 @@ def rows_of(predictions):
     ("mode", "frequency", "server", "workers"),
     [
         ("synchronous", "epoch", "http", None),
-        ("synchronous", "batch", "http", 2),
-        ("asynchronous", "epoch", "http", 2),
+        extended("synchronous", "batch", "http", 2),
+        extended("asynchronous", "epoch", "http", 2),
         ("asynchronous", "batch", "socket", None),
         ("hogwild", "epoch", "socket", 2),
-        ("hogwild", "batch", "http", None),
+        extended("hogwild", "batch", "http", None),
     ],
 )
 def test_a_classifier_learns_and_is_the_same_everywhere(sc, mode, frequency, server, workers):
@@ -56,7 +57,7 @@ def test_a_classifier_learns_and_is_the_same_everywhere(sc, mode, frequency, ser
     assert model.evaluate(x, y) == pytest.approx(after, rel=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "mode"), [(SparkModel, "synchronous"), (AsynchronousSparkModel, "hogwild")])
+@pytest.mark.parametrize(("kind", "mode"), [(SparkModel, "synchronous"), extended(AsynchronousSparkModel, "hogwild")])
 def test_a_regression_is_the_same_everywhere(sc, kind, mode):
     x, y = models.diabetes()
     network = models.regressor()
@@ -124,7 +125,7 @@ def test_the_rdd_is_computed_once_a_fit(sc):
     assert seen.value == 60
 
 
-@pytest.mark.parametrize("sizes", [[0, 40, 3], [1, 1], [0, 0, 5]], ids=str)
+@pytest.mark.parametrize("sizes", [[0, 40, 3], extended([1, 1]), extended([0, 0, 5])], ids=str)
 def test_empty_and_tiny_partitions_count_as_they_should(sc, sizes):
     x, y = models.digits(sum(sizes))
     cuts = np.cumsum([0, *sizes])
@@ -140,7 +141,7 @@ def test_empty_and_tiny_partitions_count_as_they_should(sc, sizes):
     np.testing.assert_allclose(rows_of(predicted), network.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["lists", "dicts", "flat"])
+@pytest.mark.parametrize("form", ["lists", extended("dicts"), extended("flat")])
 def test_several_inputs_and_outputs(sc, form):
     random = np.random.default_rng(0)
     left, right = random.normal(size=(2, 120, 2)).astype("float32")
@@ -240,6 +241,7 @@ def test_labeled_points(sc):
     np.testing.assert_allclose(rows_of(model.predict(vectors)), alone[:20], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_a_custom_activation(sc):
     def doubled(x):
         return 2 * x

@@ -16,6 +16,7 @@ from keraunos import History, JsonlLog, read_log
 from keraunos.compat.paddle.config_parser import *  # noqa: F403 - the document's own way
 from keraunos.compat.paddle.estimator import Paddle, PaddleModel, keras_models
 from keraunos.errors import ColumnError, DataError, JobError
+from tests.extended import extended
 
 # ruff: noqa: F405 - the names come from the star
 
@@ -123,6 +124,7 @@ def test_parameters_are_written_and_started_from_as_paddle_keeps_them(digits, fi
 
 # Spark's validators leave their thread pools to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")
+@pytest.mark.extended
 def test_in_a_pipeline_that_is_saved_and_in_a_cross_validation(digits, tmp_path):
     scaler = StandardScaler(inputCol="image", outputCol="scaled", withStd=False, withMean=True)
     estimator = paddle(featuresCol="scaled", numPasses=3)
@@ -146,9 +148,9 @@ def test_in_a_pipeline_that_is_saved_and_in_a_cross_validation(digits, tmp_path)
 @pytest.mark.parametrize(
     "settings",
     [
-        "algorithm=async_sgd",
-        "send=3",
-        "algorithm=async_sgd,send=3",
+        extended("algorithm=async_sgd"),
+        extended("send=3"),
+        extended("algorithm=async_sgd,send=3"),
         "send=3,center=elastic_average",
         "window=0.2",
     ],
