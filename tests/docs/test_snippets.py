@@ -24,6 +24,7 @@ GROUPS = {
 INSTALLED_ALONE = ["README.md"]  # run by `make test-wheel`
 DOCUMENTS = [*INSTALLED_ALONE, *(document for group in GROUPS.values() for document in group)]
 NOTEBOOKS = ["docs/notebook.md"]  # run cell by cell in tests/notebook
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")))
 INSTALLED = [name for name in ("tensorflow",) if importlib.util.find_spec(name)]
 # A snippet may say which package it needs beside those of a plain install.
 FENCE = re.compile(r"^```python(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -81,9 +82,7 @@ def test_a_snippet_keeps_its_line_numbers(document):
     assert all(line in ("", original) for line, original in zip(program, lines, strict=False))
 
 
-@pytest.mark.parametrize(
-    "document", [*DOCUMENTS, *NOTEBOOKS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/reliability.md", "docs/glossary.md"]
-)
+@pytest.mark.parametrize("document", PAGES)
 def test_links_lead_somewhere(document):
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
@@ -97,9 +96,8 @@ def test_every_file_that_the_glossary_names_exists():
 
 
 def test_every_heading_that_a_link_names_exists():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    anchors = {page: {anchor_of(line) for line in page.read_text().splitlines()} for page in pages}
-    for page in pages:
+    anchors = {ROOT / page: {anchor_of(line) for line in (ROOT / page).read_text().splitlines()} for page in PAGES}
+    for page in anchors:
         for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
             assert anchor in anchors[(page.parent / target).resolve() if target else page], f"{page}: {target}#{anchor}"
 

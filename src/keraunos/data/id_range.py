@@ -29,12 +29,12 @@ def check_ids(slot: Slot, block: Block, first_row: int, kept: Positions | None =
     if not rows.size:
         return
     flat = rows.reshape(len(rows), -1)
-    _check_type(_Rows(slot, flat, first_row, kept))
+    _check_type(_CheckedRows(slot, flat, first_row, kept))
     for ids in slot.ids:
-        _check_range(_Rows(slot, flat, first_row, kept), ids)
+        _check_range(_CheckedRows(slot, flat, first_row, kept), ids)
 
 
-class _Rows:
+class _CheckedRows:
     def __init__(self, slot: Slot, flat: Array, first_row: int, kept: Positions | None) -> None:
         self.slot = slot
         self.flat = flat
@@ -62,7 +62,7 @@ class _Rows:
         return f"Column {name!r}{use}", f"Received: {value!r} in row {number}."
 
 
-def _check_type(rows: _Rows) -> None:
+def _check_type(rows: _CheckedRows) -> None:
     """Whole numbers fit the input's type of whole numbers."""
     flat, dtype = rows.flat, rows.slot.dtype or ""
     if flat.dtype.kind not in "iu" or "int" not in dtype:
@@ -77,7 +77,7 @@ def _check_type(rows: _Rows) -> None:
     )
 
 
-def _check_range(rows: _Rows, ids: IdRange) -> None:
+def _check_range(rows: _CheckedRows, ids: IdRange) -> None:
     positions = rows.positions(ids)
     every = len(positions) == rows.flat.shape[1]
     found = rows.flat if every else rows.flat[:, positions]

@@ -119,7 +119,7 @@ def class_names(frame: Any, label: str = "label") -> list[str]:
 
 def decode_batches(framing: Framing, on_corrupt: str, corrupt: Any, batches: Iterable[Any]) -> Iterator[Any]:
     """Encoded files to images, batch by batch; those with a label keep it."""
-    rows = _Rows()
+    rows = _ImageBatch()
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         labels = columns["label"].to_pylist() if "label" in columns else None
@@ -135,7 +135,7 @@ def decode_batches(framing: Framing, on_corrupt: str, corrupt: Any, batches: Ite
             yield rows.batch(labelled=labels is not None)
 
 
-class _Rows:
+class _ImageBatch:
     """Images on their way into an Arrow batch."""
 
     def __init__(self) -> None:

@@ -136,7 +136,7 @@ class ShardBuilder:
             chosen = self._validation.finish()[order]
         else:
             chosen = _chosen_for_validation(len(order), validation_split, _generator(seed, _SPLIT, rank))
-        rows = _Rows(
+        rows = _StoredRows(
             columns=self._kept,
             floatx=self._floatx,
             slots=tuple(store.finish() for store in self._slots) if len(order) else (),
@@ -191,12 +191,12 @@ class Shard:
     """
 
     def __init__(
-        self, rows: _Rows, *, training: Positions, validation: Positions, digest: str, seed: int, rank: int
+        self, rows: _StoredRows, *, training: Positions, validation: Positions, digest: str, seed: int, rank: int
     ) -> None:
         self.rows = len(training)
         self.validation_rows = len(validation)
         self.digest = digest
-        self._rows: _Rows | None = rows
+        self._rows: _StoredRows | None = rows
         self._training = training
         self._validation = validation
         self._seed = seed
@@ -258,14 +258,14 @@ class Shard:
         for _ in range(draws if size else 0):
             yield self._open().gather(self._training[random.choice(self.rows, size, replace=False)], training=True)
 
-    def _open(self) -> _Rows:
+    def _open(self) -> _StoredRows:
         if self._rows is None:
             raise ValueError("The shard is closed; expected an open one. Read its batches before closing it.")
         return self._rows
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _StoredRows:
     columns: Columns
     floatx: str
     slots: tuple[StoredColumn, ...]

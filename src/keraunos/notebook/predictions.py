@@ -37,7 +37,7 @@ def show_predictions(
     _check(dataframe, wanted, image, n)
     rows = dataframe.select(*wanted).limit(n).collect()
     names = _names_of(dataframe.schema, wanted[1:])
-    cells = [_Cell.of(row[0], row[1], row[2] if label is not None else None, names) for row in rows]
+    cells = [_ImageCell.of(row[0], row[1], row[2] if label is not None else None, names) for row in rows]
     display({"text/html": _grid(cells), "text/plain": "\n".join(cell.told for cell in cells)}, raw=True)
 
 
@@ -59,7 +59,7 @@ def png_of(image: Any) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _ImageCell:
     """One image of the grid; `right` is `None` where there is nothing to compare."""
 
     picture: bytes | None
@@ -69,7 +69,7 @@ class _Cell:
     right: bool | None
 
     @classmethod
-    def of(cls, image: Any, prediction: Any, label: Any, names: Sequence[str]) -> _Cell:
+    def of(cls, image: Any, prediction: Any, label: Any, names: Sequence[str]) -> _ImageCell:
         predicted, true = _worded(prediction, names), None if label is None else _worded(label, names)
         comparable = true is not None and _is_class(prediction) and _is_class(label)
         picture = None if image is None else png_of(image)
@@ -85,14 +85,14 @@ class _Cell:
         return f"✓ {self.prediction}" if self.right else f"✗ {self.prediction}, is {self.label}"
 
 
-def _grid(cells: Sequence[_Cell]) -> str:
+def _grid(cells: Sequence[_ImageCell]) -> str:
     marked = [cell.right for cell in cells if cell.right is not None]
     head = f"<div>{sum(marked)} of {len(marked)} right</div>" if marked else ""
     figures = "".join(_figure(cell) for cell in cells) or "<div>The DataFrame has no rows.</div>"
     return f'<div>{head}<div style="display:flex;flex-wrap:wrap;gap:12px;margin-top:6px">{figures}</div></div>'
 
 
-def _figure(cell: _Cell) -> str:
+def _figure(cell: _ImageCell) -> str:
     colour = {True: _RIGHT, False: _WRONG, None: _UNMARKED}[cell.right]
     box = f"width:{_SHOWN}px;height:{_SHOWN}px;border:3px solid {colour};border-radius:4px;box-sizing:border-box"
     told = html.escape(cell.told)

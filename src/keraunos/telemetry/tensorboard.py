@@ -40,7 +40,7 @@ class EventWriter:
     def __init__(self, folder: str | Path, clock: Callable[[], float] = time.time) -> None:
         self.folder = Path(folder)
         self._clock = clock
-        self._gathered = _Gathered()
+        self._gathered = _Pending()
         weakref.finalize(self, self._gathered.append)
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
@@ -85,7 +85,7 @@ class EventWriter:
         return self.folder / name
 
 
-class _Gathered:
+class _Pending:
     """Events that are not in their file yet."""
 
     def __init__(self) -> None:

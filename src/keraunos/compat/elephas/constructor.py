@@ -51,7 +51,7 @@ _SAVED = ("mode", "frequency", "num_workers", "batch_size", "port")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConstructorSettings:
     """What a `SparkModel` was told; `SparkModel` itself says what each means."""
 
     model: Any
@@ -83,10 +83,12 @@ class Settings:
     @staticmethod
     def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         """Keywords for a model's constructor, from what `to_config` or Elephas wrote; others' entries are dropped."""
-        return {name: value for name, value in config.items() if name in Settings.__dataclass_fields__}
+        return {name: value for name, value in config.items() if name in ConstructorSettings.__dataclass_fields__}
 
 
-def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str) -> Settings:
+def settings_of(
+    kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str
+) -> ConstructorSettings:
     """The settings of a call, of whichever release its form is."""
     has_context = (bool(arguments) and isinstance(arguments[0], SparkContext)) or "sc" in options
     given = {_OLD_NAMES.get(name, name): value for name, value in options.items() if name != "sc"}
@@ -111,7 +113,7 @@ def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any],
             "taken. Give mode='synchronous' if the program is older.", kind,
         )  # fmt: skip
     mode = given.pop("mode", None) or ("asynchronous" if dated else default_mode)
-    settings = Settings(mode=mode, **{name: value for name, value in given.items() if value is not None})
+    settings = ConstructorSettings(mode=mode, **{name: value for name, value in given.items() if value is not None})
     check_server_mode(settings.parameter_server_mode)
     workers_of(settings.num_workers, None, settings.num_workers or 1)
     return settings
@@ -142,7 +144,7 @@ def _names_mode(positional: Sequence[Any]) -> bool:
 
 
 def _check_names(kind: str, given: Mapping[str, Any]) -> None:
-    known = Settings.__dataclass_fields__
+    known = ConstructorSettings.__dataclass_fields__
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

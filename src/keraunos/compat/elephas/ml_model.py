@@ -37,7 +37,7 @@ from keraunos.compat.elephas.ml.params import (
     HasVerbosity,
     Options,
 )
-from keraunos.compat.elephas.ml.training import Reading, Training
+from keraunos.compat.elephas.ml.training import ElephasFitter, Reading
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
 from keraunos.launch.session_trust import session_trust
@@ -64,7 +64,7 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
     @classmethod
     def read(cls) -> KerasReader[Self]:
         """A reader of what `write` saved, and of what Elephas's estimator did."""
-        return _Reader(cls)
+        return _ElephasReader(cls)
 
     def save(self, path: str, overwrite: bool | None = None, to_hadoop: bool = False) -> None:
         """Save to one `.h5` file, as Elephas does, or by any other name to a folder, as spark.ml does.
@@ -364,7 +364,7 @@ class ElephasEstimator(
     def _fit(self, dataset: Any) -> ElephasTransformer:
         return self._transformer(self._training(dataset).fit(dataset))
 
-    def _training(self, dataset: Any) -> Training:
+    def _training(self, dataset: Any) -> ElephasFitter:
         """Everything that was set, as one of Keraunos's estimators."""
         slots = session_of(dataset).slots()
         asked = self.get_num_workers()
@@ -373,7 +373,7 @@ class ElephasEstimator(
             nb_classes=self.get_nb_classes() if self.isSet("nb_classes") else None,
             predict_classes=self.get_predict_classes(),
         )
-        return Training(
+        return ElephasFitter(
             reading,
             model=self._compiled(),
             featuresCol=self.getFeaturesCol(),
@@ -467,7 +467,7 @@ def load_ml_transformer(
     return ElephasTransformer._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
 
 
-class _Reader(KerasReader[Any]):
+class _ElephasReader(KerasReader[Any]):
     """Reads folders of ours, and those that Elephas's estimator wrote by spark.ml's own means."""
 
     def load(self, path: str) -> Any:

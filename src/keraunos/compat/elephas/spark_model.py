@@ -9,7 +9,7 @@ from pyspark import RDD
 from pyspark.mllib.linalg import Matrix, Vector
 
 from keraunos.compat.elephas import constructor, model_files, rows, training
-from keraunos.compat.elephas.constructor import Settings
+from keraunos.compat.elephas.constructor import ConstructorSettings
 from keraunos.compat.elephas.mllib.adapter import from_matrix, from_vector
 from keraunos.compat.elephas.translate import fit_options, plan_of
 from keraunos.compat.run_unchanged import era
@@ -144,8 +144,8 @@ class SparkModel:
         return {"class_name": type(self).__name__, "config": self.get_config()}
 
     @property
-    def _network(self) -> training.Network:
-        return training.Network(self.master_network, self._settings.custom_objects)
+    def _network(self) -> training.DriverNetwork:
+        return training.DriverNetwork(self.master_network, self._settings.custom_objects)
 
     def _fit(self, rdd: RDD[Any], arguments: Mapping[str, Any], classes: int | None = None) -> Any:
         if not isinstance(rdd, RDD):
@@ -280,7 +280,7 @@ def load_spark_model(
     by_name = {kind.__name__: kind for kind in kinds}
     if described["class_name"] not in by_name:
         raise ModelError(one_of("class_name", described["class_name"], by_name))
-    settings = Settings.from_config(described["config"])
+    settings = ConstructorSettings.from_config(described["config"])
     return by_name[described["class_name"]](
         model, **settings, **({"custom_objects": custom_objects} if custom_objects else {})
     )

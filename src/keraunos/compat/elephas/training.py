@@ -30,7 +30,7 @@ _PREDICTED_TOGETHER = 1024
 
 
 @dataclass(frozen=True)
-class Network:
+class DriverNetwork:
     """A Keras model on the driver, and what its archive needs to be read elsewhere."""
 
     model: Any
@@ -47,7 +47,7 @@ class Network:
 
 
 def train(
-    network: Network,
+    network: DriverNetwork,
     rdd: RDD[Any],
     plan: ExchangePlan,
     options: FitOptions,
@@ -62,7 +62,7 @@ def train(
 
 
 def _train(
-    network: Network,
+    network: DriverNetwork,
     rdd: RDD[Any],
     plan: ExchangePlan,
     options: FitOptions,
@@ -100,7 +100,7 @@ def _train(
     return result
 
 
-def predict(network: Network, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
+def predict(network: DriverNetwork, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
     """What the model gives for each row of arrays or of an RDD, in their order, on the driver."""
     columns = rows.columns_of(network.model, labels=False)
     if isinstance(data, RDD):
@@ -115,7 +115,7 @@ def predict(network: Network, data: Any, session: Session, batch_rows: int = _PR
 
 
 def evaluate(
-    network: Network,
+    network: DriverNetwork,
     features: Any,
     labels: Any,
     session: Session,

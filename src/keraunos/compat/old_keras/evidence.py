@@ -197,7 +197,7 @@ def day_of(
         tree = tree_of(source)
         if tree is None:
             continue  # running it says what is wrong with it
-        reader = _Reader(name)
+        reader = _EvidenceReader(name)
         reader.visit(tree)
         uses_keras = uses_keras or (reader.uses_keras if tensorflows else reader.by_itself)
         found += reader.found
@@ -242,7 +242,7 @@ def _imports(source: bytes) -> Iterator[str]:
             yield from (f"{node.module.replace('.', '/')}/{each.name}" for each in node.names)
 
 
-class _Reader(ast.NodeVisitor):
+class _EvidenceReader(ast.NodeVisitor):
     """Collects evidence in one file."""
 
     def __init__(self, file: str) -> None:

@@ -18,7 +18,7 @@ _WEIGHTS = {"W": ("kernel", "embeddings"), "b": ("bias",)}
 _GATED = (keras.layers.LSTM, keras.layers.GRU, keras.layers.ConvLSTM2D)
 
 
-class _Seen:
+class _LayerAttribute:
     """An attribute of all layers that an instance's own goes before."""
 
     def __init__(self, name: str) -> None:
@@ -34,7 +34,7 @@ def install() -> None:
     """Have layers answer to these names."""
     for name in ("input_shape", "output_shape", *_WEIGHTS):
         if name not in vars(keras.layers.Layer):
-            setattr(keras.layers.Layer, name, _Seen(name))
+            setattr(keras.layers.Layer, name, _LayerAttribute(name))
 
 
 def _shape(layer: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ import keras
 from keraunos.compat.old_keras import own_images, undecided, values, weights
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.fans import as_it_lay
-from keraunos.compat.old_keras.layer_table import LAYERS, Layer
+from keraunos.compat.old_keras.layer_table import LAYERS, LayerSignature
 from keraunos.compat.old_keras.own_layers import PerGate
 from keraunos.errors import JobError
 
@@ -125,7 +125,7 @@ def _is_own(argument: str, name: str) -> bool:
 
 
 def _by_name(
-    name: str, entry: Layer, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
+    name: str, entry: LayerSignature, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """The arguments of a call by their old names, and whether its form is that before Keras 0.2."""
     given = dict(named)
@@ -178,7 +178,7 @@ def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
     return told
 
 
-def _renamed(name: str, entry: Layer, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
+def _renamed(name: str, entry: LayerSignature, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
     """The arguments by today's names, with today's values."""
     today: dict[str, Any] = {}
     parts = {part for each in entry.joined.values() for part in each}
@@ -199,7 +199,7 @@ def _renamed(name: str, entry: Layer, given: Mapping[str, Any], day: Day, *, fir
     return {new: value for new, value in today.items() if value is not None}
 
 
-def _defaults(name: str, entry: Layer, day: Day, *, first: bool) -> dict[str, Any]:
+def _defaults(name: str, entry: LayerSignature, day: Day, *, first: bool) -> dict[str, Any]:
     """Old defaults that are not today's."""
     defaults = dict(entry.defaults)
     names = {new for news in entry.renamed.values() for new in news.split()}
@@ -248,7 +248,7 @@ def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...]
     return (None, length, common["input_dim"]) if sequence else (None, common["input_dim"])
 
 
-def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
+def _check_ordering(name: str, entry: LayerSignature, shape: Any, day: Day) -> None:
     """Refuse a picture whose channels may be at either end where nothing says at which."""
     if entry.today not in _IMAGES or values.orders_channels(day):
         return
@@ -270,7 +270,7 @@ def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
         )
 
 
-def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any]) -> None:
+def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[str, Any]) -> None:
     """Refuse what today's Keras would take for something else."""
     for each in ("stride", "strides"):
         if isinstance(given.get(each), bool):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from keraunos.compat.paddle.language_values import Conv, Value
+from keraunos.compat.paddle.language_values import ConfigValue, Conv
 
 
 @dataclass(frozen=True)
-class Projection(Value):
+class Projection(ConfigValue):
     """One input of a mixed or concat2 layer, and what becomes of it.
 
     Attributes:
@@ -127,7 +127,7 @@ class ConvTransProjection(ConvProjection):
 
 
 @dataclass(frozen=True)
-class Operator(Value):
+class Operator(ConfigValue):
     """A term of a mixed layer that reads several inputs and has no parameter."""
 
     kind: ClassVar[str] = ""

@@ -34,7 +34,7 @@ PARAMETER_ATTRIBUTES = (
 INPUT_SETTINGS = ("conv", "norm", "pool", "image", "block_expand", "bilinear_interp", "maxout", "spp", "pad")
 
 
-class Value:
+class ConfigValue:
     """Refuses keywords that it does not have, naming the nearest."""
 
     def __new__(cls, *_: Any, **keywords: Any) -> Self:
@@ -55,7 +55,7 @@ def unknown(owner: str, what: str, name: str, known: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Bias(Value):
+class Bias(ConfigValue):
     """The bias of a layer, for `bias=`."""
 
     parameter_name: str | None = None
@@ -75,7 +75,7 @@ class Bias(Value):
 
 
 @dataclass(frozen=True)
-class Conv(Value):
+class Conv(ConfigValue):
     """A convolution; sides that are not said for y are those of x."""
 
     filter_size: int
@@ -98,7 +98,7 @@ class ConvTrans(Conv):
 
 
 @dataclass(frozen=True)
-class Pool(Value):
+class Pool(ConfigValue):
     """A pooling; `start` is where the first window begins, on both axes."""
 
     pool_type: str
@@ -114,7 +114,7 @@ class Pool(Value):
 
 
 @dataclass(frozen=True)
-class SpatialPyramidPool(Value):
+class SpatialPyramidPool(ConfigValue):
     """Pooling into 1, 4, 16 … cells, `pyramid_height` times."""
 
     pool_type: str
@@ -123,7 +123,7 @@ class SpatialPyramidPool(Value):
 
 
 @dataclass(frozen=True)
-class Pad(Value):
+class Pad(ConfigValue):
     """Zeros before and after each axis, as pairs."""
 
     channels: int
@@ -133,7 +133,7 @@ class Pad(Value):
 
 
 @dataclass(frozen=True)
-class Norm(Value):
+class Norm(ConfigValue):
     """A normalization of responses."""
 
     norm_type: str
@@ -147,7 +147,7 @@ class Norm(Value):
 
 
 @dataclass(frozen=True)
-class Image(Value):
+class Image(ConfigValue):
     """The channels of an input that is an image."""
 
     channels: int
@@ -155,7 +155,7 @@ class Image(Value):
 
 
 @dataclass(frozen=True)
-class BlockExpand(Value):
+class BlockExpand(ConfigValue):
     """Patches of an image as the steps of a sequence."""
 
     channels: int
@@ -172,7 +172,7 @@ class BlockExpand(Value):
 
 
 @dataclass(frozen=True)
-class MaxOut(Value):
+class MaxOut(ConfigValue):
     """The largest of `groups` consecutive channels."""
 
     channels: int
@@ -182,7 +182,7 @@ class MaxOut(Value):
 
 
 @dataclass(frozen=True)
-class BilinearInterp(Value):
+class BilinearInterp(ConfigValue):
     """An image of another size."""
 
     out_size_x: int | None = None
@@ -191,7 +191,7 @@ class BilinearInterp(Value):
 
 
 @dataclass(frozen=True)
-class Input(Value):
+class Input(ConfigValue):
     """One input of a layer: where it comes from, the parameter on it, and what else belongs to it."""
 
     input_layer_name: str

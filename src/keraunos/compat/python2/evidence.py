@@ -47,14 +47,14 @@ _OLD_SYNTAX = re.compile(
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Python2Evidence:
     """Where a program shows that it is for Python 2."""
 
     line: int
     text: str
 
 
-def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence | None:
+def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Python2Evidence | None:
     """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
 
     One `beside` a program for Python 2 needs no such name.
@@ -68,18 +68,18 @@ def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence |
         return None
     seen = _Names(Path(path).parent)
     seen.visit(tree)
-    return seen.first() or (Evidence(1, "it goes with a program for Python 2") if beside else None)
+    return seen.first() or (Python2Evidence(1, "it goes with a program for Python 2") if beside else None)
 
 
-def of_old_syntax(text: str, error: SyntaxError) -> Evidence | None:
+def of_old_syntax(text: str, error: SyntaxError) -> Python2Evidence | None:
     """The line that only Python 2 takes, where the error or a look at the lines shows one."""
     if isinstance(error, TabError):
-        return Evidence(error.lineno or 1, "tabs and spaces in one block")
+        return Python2Evidence(error.lineno or 1, "tabs and spaces in one block")
     lines = text.splitlines()
     near = [] if error.lineno is None else [error.lineno]
     for number in [*near, *range(1, len(lines) + 1)]:
         if 0 < number <= len(lines) and _OLD_SYNTAX.search(lines[number - 1]):
-            return Evidence(number, repr(lines[number - 1].strip()))
+            return Python2Evidence(number, repr(lines[number - 1].strip()))
     return None
 
 
@@ -161,13 +161,15 @@ class _Names(ast.NodeVisitor):
         self._imported: set[str] = set()
         self._stars = False
         self._loaded: list[tuple[int, str]] = []
-        self._sure: list[Evidence] = []
-        self._methods: list[Evidence] = []
+        self._sure: list[Python2Evidence] = []
+        self._methods: list[Python2Evidence] = []
 
-    def first(self) -> Evidence | None:
+    def first(self) -> Python2Evidence | None:
         """The first use of a name that only Python 2 has."""
         known = STRONG if self._stars else STRONG | WEAK
-        found = [Evidence(line, name) for line, name in self._loaded if name in known and name not in self._bound]
+        found = [
+            Python2Evidence(line, name) for line, name in self._loaded if name in known and name not in self._bound
+        ]
         # A DataFrame of pandas had `iteritems` until lately.
         found += self._sure + ([] if "pandas" in self._imported else self._methods)
         return min(found, key=lambda each: each.line, default=None)
@@ -206,7 +208,7 @@ class _Names(ast.NodeVisitor):
             self._module(node.lineno, node.module)
             for each in node.names:
                 if each.name in ATTRIBUTES.get(node.module, ()):
-                    self._sure.append(Evidence(node.lineno, f"{node.module}.{each.name}"))
+                    self._sure.append(Python2Evidence(node.lineno, f"{node.module}.{each.name}"))
 
     def visit_Expr(self, node: ast.Expr) -> None:
         # `print` alone, `print >>file, …`, `print (…), …`, `print (…) % …`, `print (…).name`: without use today.
@@ -216,24 +218,24 @@ class _Names(ast.NodeVisitor):
         if isinstance(first, ast.Call) and not plain:
             first = first.func
         if isinstance(first, ast.Name) and first.id == "print":
-            self._sure.append(Evidence(node.lineno, "print"))
+            self._sure.append(Python2Evidence(node.lineno, "print"))
         self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name) and node.attr in ATTRIBUTES.get(node.value.id, ()):
-            self._sure.append(Evidence(node.lineno, f"{node.value.id}.{node.attr}"))
+            self._sure.append(Python2Evidence(node.lineno, f"{node.value.id}.{node.attr}"))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
-            self._methods.append(Evidence(node.lineno, f".{node.func.attr}()"))
+            self._methods.append(Python2Evidence(node.lineno, f".{node.func.attr}()"))
         self.generic_visit(node)
 
     def _module(self, line: int, name: str) -> None:
         root = name.partition(".")[0]
         self._imported.add(root)
         if root in MODULES and not self._has_its_own(root):
-            self._sure.append(Evidence(line, f"import {name}"))
+            self._sure.append(Python2Evidence(line, f"import {name}"))
 
     def _has_its_own(self, root: str) -> bool:
         """Whether there is a module of that name today: the program's, or one that somebody has installed."""

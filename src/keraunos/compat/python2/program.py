@@ -16,7 +16,7 @@ from keraunos.errors import JobError
 
 
 @dataclass(frozen=True)
-class Program:
+class CompiledSource:
     """Code, and whether it was Python 2 before."""
 
     code: CodeType
@@ -24,7 +24,7 @@ class Program:
 
 
 @lru_cache(maxsize=8)  # who asks whether a program is for Python 2 runs it next
-def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -> Program:
+def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -> CompiledSource:
     """Compile a source; one for Python 2 is translated, and keeps its lines' numbers.
 
     Args:
@@ -45,8 +45,8 @@ def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -
             raise
         return translated
     if (found := evidence.of_python_2(source, path, beside=beside)) is None:
-        return Program(code)
-    return _translated(source, path, package, found) or Program(code)
+        return CompiledSource(code)
+    return _translated(source, path, package, found) or CompiledSource(code)
 
 
 def tree_of(source: bytes) -> ast.Module | None:
@@ -86,13 +86,15 @@ def is_operation(function: ast.expr) -> bool:
     return isinstance(home, ast.Name) and home.id == rewriting.OPERATIONS
 
 
-def _translated(source: bytes, path: str, package: str, why: SyntaxError | evidence.Evidence) -> Program | None:
+def _translated(
+    source: bytes, path: str, package: str, why: SyntaxError | evidence.Python2Evidence
+) -> CompiledSource | None:
     """The program in today's Python; `None` if it is not one for Python 2 after all."""
     try:
         text = _decoded(source)
     except (SyntaxError, UnicodeDecodeError):
         return None
-    told = why if isinstance(why, evidence.Evidence) else evidence.of_old_syntax(text, why)
+    told = why if isinstance(why, evidence.Python2Evidence) else evidence.of_old_syntax(text, why)
     try:
         from keraunos.compat.python2 import rewriting, syntax
     except ImportError:
@@ -114,7 +116,7 @@ def _translated(source: bytes, path: str, package: str, why: SyntaxError | evide
             if evidence.needs_python_3(tree, translated=True):
                 return None
             rewriting.rewrite(tree, new.lines, path, package)
-            return Program(compile(tree, path, "exec", dont_inherit=True), translated=True)
+            return CompiledSource(compile(tree, path, "exec", dont_inherit=True), translated=True)
         except SyntaxError as error:
             if told is None:
                 return None

@@ -31,20 +31,20 @@ _TODAY = {f"keras.layers.{name}": "keras.layers" for name in _LAYERS} | {"keras.
 
 def install() -> None:
     """Let this process's imports find the old modules. Once is enough."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    if not any(isinstance(finder, _OldKerasFinder) for finder in sys.meta_path):
+        sys.meta_path.append(_OldKerasFinder())
 
 
-class _Finder(MetaPathFinder):
+class _OldKerasFinder(MetaPathFinder):
     """Asked last: a Keras that has such a module gives its own."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, _Loader(_TODAY[fullname])) if fullname in _TODAY else None
+        return ModuleSpec(fullname, _AliasLoader(_TODAY[fullname])) if fullname in _TODAY else None
 
 
-class _Loader(Loader):
+class _AliasLoader(Loader):
     """Makes a module that has the names of another."""
 
     def __init__(self, today: str) -> None:

@@ -44,8 +44,8 @@ def install() -> None:
     """Let numpy have the names, now or when it is imported. Once is enough."""
     if "numpy" in sys.modules:
         give_names(sys.modules["numpy"])
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    elif not any(isinstance(finder, _NumpyFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NumpyFinder())
 
 
 def give_names(numpy: Any) -> None:
@@ -63,7 +63,7 @@ def _as_scalar(array: Any) -> Any:
     return array.item()
 
 
-class _Finder(MetaPathFinder):
+class _NumpyFinder(MetaPathFinder):
     """Finds numpy as anybody would, and has it given the names once it is there."""
 
     def find_spec(

@@ -40,26 +40,32 @@ class _Known:
 _STRENGTHS: Mapping[str, float] = {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0}
 
 OPTIMIZERS: Mapping[str, _Known] = {
-    "adam": _Known("AdamOptimizer", "Adam", {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "adam": _Known(
+        "AdamOptimizer", "TensorFlowAdam", {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+    ),
     "rmsprop": _Known(
         "RMSPropOptimizer",
-        "RMSProp",
+        "TensorFlowRMSProp",
         {"learning_rate": None, "decay": 0.9, "momentum": 0.0, "epsilon": 1e-10, "centered": False},
     ),
     "momentum": _Known(
-        "MomentumOptimizer", "Momentum", {"learning_rate": None, "momentum": 0.9, "use_nesterov": False}
+        "MomentumOptimizer", "TensorFlowMomentum", {"learning_rate": None, "momentum": 0.9, "use_nesterov": False}
     ),
-    "adadelta": _Known("AdadeltaOptimizer", "Adadelta", {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-8}),
-    "adagrad": _Known("AdagradOptimizer", "Adagrad", {"learning_rate": None, "initial_accumulator_value": 0.1}),
-    "gradient_descent": _Known("GradientDescentOptimizer", "GradientDescent", {"learning_rate": None}),
+    "adadelta": _Known(
+        "AdadeltaOptimizer", "TensorFlowAdadelta", {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-8}
+    ),
+    "adagrad": _Known(
+        "AdagradOptimizer", "TensorFlowAdagrad", {"learning_rate": None, "initial_accumulator_value": 0.1}
+    ),
+    "gradient_descent": _Known("GradientDescentOptimizer", "TensorFlowGradientDescent", {"learning_rate": None}),
     "adagrad_da": _Known(
         "AdagradDAOptimizer",
-        "AdagradDA",
+        "TensorFlowAdagradDA",
         {"learning_rate": None, "initial_gradient_squared_accumulator_value": 0.1, **_STRENGTHS},
     ),
     "ftrl": _Known(
         "FtrlOptimizer",
-        "Ftrl",
+        "TensorFlowFtrl",
         {
             "learning_rate": None,
             "learning_rate_power": -0.5,
@@ -71,11 +77,11 @@ OPTIMIZERS: Mapping[str, _Known] = {
     ),
     "proximal_adagrad": _Known(
         "ProximalAdagradOptimizer",
-        "ProximalAdagrad",
+        "TensorFlowProximalAdagrad",
         {"learning_rate": None, "initial_accumulator_value": 0.1, **_STRENGTHS},
     ),
     "proximal_gradient_descent": _Known(
-        "ProximalGradientDescentOptimizer", "ProximalGradientDescent", {"learning_rate": None, **_STRENGTHS}
+        "ProximalGradientDescentOptimizer", "TensorFlowProximalGradientDescent", {"learning_rate": None, **_STRENGTHS}
     ),
 }
 

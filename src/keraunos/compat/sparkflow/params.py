@@ -52,7 +52,7 @@ def _port(value: int) -> int:
     return number
 
 
-class HasServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
+class HasGraphServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
     """What the estimator and its model share: the columns, and which tensors predict."""
 
     inputCol, setInputCol = writable_param(
@@ -79,7 +79,7 @@ class HasServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]
     )
 
 
-class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
+class GraphTrainingParams(HasGraphServing, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
     """The Params that only the estimator has."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "transformed", "tfInput": "x:0", "tfOutput": DEFAULT_OUTPUT}

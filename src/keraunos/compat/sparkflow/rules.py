@@ -18,7 +18,7 @@ from keraunos.exchange.rules.elementwise_optimizers import add_product, power
 from keraunos.parameters import Vector
 
 
-class GradientDescent(ElementwiseOptimizer):
+class TensorFlowGradientDescent(ElementwiseOptimizer):
     """`w -= rate g`."""
 
     def move(self, block: Block) -> None:
@@ -28,7 +28,7 @@ class GradientDescent(ElementwiseOptimizer):
         np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class Momentum(ElementwiseOptimizer):
+class TensorFlowMomentum(ElementwiseOptimizer):
     """`a = momentum a + g; w -= rate a`, or with Nesterov `w -= rate g + rate momentum a`."""
 
     def first_slots(self) -> Sequence[float]:
@@ -61,11 +61,11 @@ class Approaching(elementwise_optimizers.Averaging):
         np.add(mean, space, out=mean)
 
 
-class Adam(Approaching, elementwise_optimizers.Adam):
+class TensorFlowAdam(Approaching, elementwise_optimizers.Adam):
     """Adam with epsilon beside the uncorrected second moment (the paper's "epsilon hat")."""
 
 
-class RMSProp(Approaching):
+class TensorFlowRMSProp(Approaching):
     """RMSProp whose mean square starts from one; `centered` takes the squared mean gradient off it."""
 
     def first_slots(self) -> Sequence[float]:
@@ -93,18 +93,18 @@ class RMSProp(Approaching):
         np.subtract(block.parameters, momentum, out=block.parameters)
 
 
-class Adadelta(Approaching, elementwise_optimizers.Adadelta):
+class TensorFlowAdadelta(Approaching, elementwise_optimizers.Adadelta):
     """The gradient, scaled by the root mean square of past moves over that of past gradients."""
 
     decay_option = "rho"
     one_root = True
 
 
-class Adagrad(elementwise_optimizers.Adagrad):
+class TensorFlowAdagrad(elementwise_optimizers.Adagrad):
     """`a += g²; w -= rate g / sqrt(a)`."""
 
 
-class AdagradDA(ElementwiseOptimizer):
+class TensorFlowAdagradDA(ElementwiseOptimizer):
     """Dual averaging: the parameters follow from the sum of all gradients, whatever they started from."""
 
     scratch_blocks = 2
@@ -129,7 +129,7 @@ class AdagradDA(ElementwiseOptimizer):
         np.divide(shrunk, space, out=block.parameters)
 
 
-class Ftrl(ElementwiseOptimizer):
+class TensorFlowFtrl(ElementwiseOptimizer):
     """Follow the regularised leader, with TensorFlow's shrinkage and `beta`."""
 
     scratch_blocks = 3
@@ -164,7 +164,7 @@ class Ftrl(ElementwiseOptimizer):
         np.negative(gradient, out=parameters)
 
 
-class ProximalGradientDescent(GradientDescent):
+class TensorFlowProximalGradientDescent(TensorFlowGradientDescent):
     """A gradient step, then shrunk as the L1 and L2 strengths say."""
 
     def move(self, block: Block) -> None:
@@ -177,7 +177,7 @@ class ProximalGradientDescent(GradientDescent):
         np.divide(parameters, 1.0 + rate * l2, out=parameters)
 
 
-class ProximalAdagrad(Adagrad):
+class TensorFlowProximalAdagrad(TensorFlowAdagrad):
     """An Adagrad step, then shrunk as the L1 and L2 strengths say, by each element's own rate."""
 
     scratch_blocks = 2

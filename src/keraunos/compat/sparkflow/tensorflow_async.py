@@ -23,7 +23,7 @@ from keraunos.compat.sparkflow.graph_model import (
 from keraunos.compat.sparkflow.losses import print_loss
 from keraunos.compat.sparkflow.ml_util import convert_json_to_weights, convert_weights_to_json
 from keraunos.compat.sparkflow.optimizers import read_options, rule_of
-from keraunos.compat.sparkflow.params import HasServing, TrainingParams, text
+from keraunos.compat.sparkflow.params import GraphTrainingParams, HasGraphServing, text
 from keraunos.compat.sparkflow.translate import DEFAULT_PORTS, Training, check_supervision, job_of, workers_of
 from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Columns, Slot
@@ -48,7 +48,7 @@ def build_optimizer(optimizer_name: str, learning_rate: float, optimizer_options
     return rule_of(optimizer_name, learning_rate, optimizer_options)
 
 
-class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """A graph with trained values as a spark.ml Transformer."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "encoded", "tfInput": None, "tfOutput": None}
@@ -174,7 +174,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         return cls().holding(GraphModel.from_files(parts.files))
 
 
-class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """Trains a TensorFlow graph on a DataFrame, asynchronously; `explainParams()` describes every Param."""
 
     _OUTSIDE_OF_PARAMS: ClassVar[tuple[str, ...]] = ("tensorflowGraph",)

@@ -27,7 +27,7 @@ Rows = Callable[[int], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedGraph:
     """A graph that is ready to train, and what it began with.
 
     Attributes:
@@ -44,7 +44,7 @@ class Prepared:
     labels: Port | None
 
 
-def prepare(training: Training) -> Prepared:
+def prepare(training: Training) -> PreparedGraph:
     """Bring the graph to life, refuse what is wrong with it, and initialize its variables."""
     graph = metagraph.imported(training.graph)
     features = metagraph.tensor(graph, training.tf_input, "tfInput")
@@ -63,7 +63,7 @@ def prepare(training: Training) -> Prepared:
         needed = set() if output is None else metagraph.needed_variables([output], [training.tf_input])
         needed |= GraphArchive.from_bytes(source.archive).values().keys()
         values = metagraph.values_of(session, [*trainable, *(each for each in others if each.name in needed)])
-    return Prepared(
+    return PreparedGraph(
         source=source,
         values=values,
         trainable=len(trainable),
@@ -74,7 +74,7 @@ def prepare(training: Training) -> Prepared:
 
 def train(
     training: Training,
-    prepared: Prepared,
+    prepared: PreparedGraph,
     columns: Columns,
     rows: Rows,
     workers: int,
@@ -91,7 +91,7 @@ def train(
     return trained(training, prepared, source.archive)
 
 
-def trained(training: Training, prepared: Prepared, archive: bytes) -> GraphModel:
+def trained(training: Training, prepared: PreparedGraph, archive: bytes) -> GraphModel:
     """The graph with the values that training led to, and with what it began with where nothing was trained."""
     return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())
 

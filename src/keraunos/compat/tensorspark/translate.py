@@ -34,7 +34,7 @@ _ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class Options:
+class SessionOptions:
     """What a SparkSession is told once, for all its runs."""
 
     server_host: str
@@ -168,7 +168,7 @@ def fed_graph(
 
 
 def job_of(
-    fed: FedGraph, options: Options, plan: ExchangePlan, *, workers: int, shuffle: bool, seed: int
+    fed: FedGraph, options: SessionOptions, plan: ExchangePlan, *, workers: int, shuffle: bool, seed: int
 ) -> TrainingJob:
     """One pass over the rows, a worker for each partition."""
     if workers < 1:

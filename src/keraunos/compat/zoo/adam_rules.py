@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.compat.zoo.rules import Adam
+from keraunos.compat.zoo.rules import BigDLAdam
 from keraunos.exchange.rules.elementwise import Block
 from keraunos.exchange.rules.elementwise_optimizers import add_product
 from keraunos.job.rule_spec import register_rule
 
 
-class ZooAdam(Adam):
+class ZooAdam(BigDLAdam):
     """BigDL's `Adam` of `g + weightdecay x`."""
 
 
-class AdamWeightDecay(Adam):
+class ZooAdamWeightDecay(BigDLAdam):
     """`m` and `v` as of Adam; `x -= rate (m / (√v + epsilon) + weight_decay x)`."""
 
     def rate_at(self, step: int) -> float:
@@ -52,4 +52,4 @@ def warmed(options: Mapping[str, Any], rate: float, steps: int) -> float:
 
 _HERE = "keraunos.compat.zoo.adam_rules"
 register_rule("zoo_adam", f"{_HERE}:ZooAdam")
-register_rule("zoo_adam_weight_decay", f"{_HERE}:AdamWeightDecay")
+register_rule("zoo_adam_weight_decay", f"{_HERE}:ZooAdamWeightDecay")

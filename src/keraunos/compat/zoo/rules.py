@@ -40,7 +40,7 @@ class Rate:
         return self._schedule.rate(rate, self._decay, self._before + step - 1, 0)
 
 
-class Clipping:
+class GradientClipping:
     """How a rule's options clip a gradient."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ class BigDLRule(Optimizer):
         super().__init__(plan, part, workers)
         self.needs_norm = self.asks_for_norm(plan)
         self._schedule = Rate(plan.rule.options)
-        self._clipping = Clipping(plan.rule.options)
+        self._clipping = GradientClipping(plan.rule.options)
 
     @classmethod
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:
@@ -117,7 +117,7 @@ class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
         return self.plan.rule.option("weightdecay") or None
 
 
-class SGD(ElementwiseRule):
+class BigDLSGD(ElementwiseRule):
     """`g += weightdecay x`; `v = momentum v + (1 - dampening) g`, from `v = g`; `x -= rate v`.
 
     With Nesterov's momentum it is `x -= rate (g + momentum v)`.
@@ -175,24 +175,24 @@ class SGD(ElementwiseRule):
         return np.array(mine, self.part.layout.dtype)
 
 
-class Adagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
+class BigDLAdagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
     """`g += weightdecay x`; `s += g²`; `x -= rate g / (√s + 1e-10)`."""
 
     epsilon = 1e-10
 
 
-class Adadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
+class BigDLAdadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
     """`s = decayrate s + (1 - decayrate) g²`; `u = √(a + epsilon) / √(s + epsilon) g`; `x -= u`; `a` as `s`, of `u`."""
 
 
-class Adam(ElementwiseRule, elementwise_optimizers.Adam):
+class BigDLAdam(ElementwiseRule, elementwise_optimizers.Adam):
     """`m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g²`; `x -= rate c m / (√v + epsilon)`.
 
     In step t, `c = √(1 - beta2ᵗ) / (1 - beta1ᵗ)`.
     """
 
 
-class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
+class BigDLAdamax(ElementwiseRule, elementwise_optimizers.Averaging):
     """`m = beta1 m + (1 - beta1) g`; `u = max(beta2 u, |g| + epsilon)`; `x -= rate / (1 - beta1ᵗ) m / u`."""
 
     def first_slots(self) -> Sequence[float]:
@@ -214,7 +214,7 @@ class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
         np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
+class BigDLRMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
     """`s = decayrate s + (1 - decayrate) g²`; `x -= rate g / (√s + epsilon)`."""
 
     def first_slots(self) -> Sequence[float]:
@@ -228,7 +228,7 @@ class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
         subtract_over_root(block, gradient, squares, block.rate, self.option("epsilon"))
 
 
-class Ftrl(ElementwiseRule):
+class BigDLFtrl(ElementwiseRule):
     """`g += 2 l2_shrinkage x`; `b = a + g²`; `z += g - (b^p - a^p) / rate x`, with `p = -learningrate_power`.
 
     Then `x = (sign(z) l1 - z) / (b^p / rate + 2 l2)` where `|z| > l1`, else 0; and `a = b`.
@@ -271,15 +271,15 @@ def rate_at(options: Mapping[str, Any], step: int) -> float:
 
 _HERE, _VECTOR = "keraunos.compat.zoo.rules", "keraunos.compat.zoo.vector_rules"
 _HOMES: Mapping[str, str] = {
-    "bigdl_sgd": f"{_HERE}:SGD",
-    "bigdl_adagrad": f"{_HERE}:Adagrad",
-    "bigdl_adadelta": f"{_HERE}:Adadelta",
-    "bigdl_adam": f"{_HERE}:Adam",
-    "bigdl_adamax": f"{_HERE}:Adamax",
-    "bigdl_rmsprop": f"{_HERE}:RMSprop",
-    "bigdl_ftrl": f"{_HERE}:Ftrl",
-    "bigdl_lars_sgd": f"{_VECTOR}:LarsSGD",
-    "bigdl_lbfgs": f"{_VECTOR}:LBFGS",
+    "bigdl_sgd": f"{_HERE}:BigDLSGD",
+    "bigdl_adagrad": f"{_HERE}:BigDLAdagrad",
+    "bigdl_adadelta": f"{_HERE}:BigDLAdadelta",
+    "bigdl_adam": f"{_HERE}:BigDLAdam",
+    "bigdl_adamax": f"{_HERE}:BigDLAdamax",
+    "bigdl_rmsprop": f"{_HERE}:BigDLRMSprop",
+    "bigdl_ftrl": f"{_HERE}:BigDLFtrl",
+    "bigdl_lars_sgd": f"{_VECTOR}:BigDLLarsSGD",
+    "bigdl_lbfgs": f"{_VECTOR}:BigDLLBFGS",
     "bigdl_by_prefix": f"{_VECTOR}:ByPrefix",
 }
 

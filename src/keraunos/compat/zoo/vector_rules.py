@@ -57,7 +57,7 @@ class VectorRule(BigDLRule):
         return sums.squared_norm(self._gradient)
 
 
-class LarsSGD(VectorRule):
+class BigDLLarsSGD(VectorRule):
     """For each variable `x`: `v = momentum v + trust rate / s (g + weightdecay x)`; `x -= v`.
 
     `s = (|g| + weightdecay |x|) / |x|`, with 10000 in place of infinity, at least 1e-4, and 1 where both are zero.
@@ -88,7 +88,7 @@ class LarsSGD(VectorRule):
         np.subtract(parameters, velocity, out=parameters)
 
 
-class LBFGS(VectorRule):
+class BigDLLBFGS(VectorRule):
     """One iteration of L-BFGS with a fixed step for each gradient, over the vector as a whole.
 
     The direction comes from the last `ncorrection` pairs of moves and changes of the gradient. There is no move where

@@ -33,7 +33,7 @@ class Reading:
     predict_classes: bool
 
 
-class Training(Fitter):
+class ElephasFitter(Fitter):
     """The estimator under an `ElephasEstimator`."""
 
     def __init__(self, reading: Reading, **params: Any) -> None:

@@ -95,7 +95,7 @@ Lowering = Callable[[Call], Value]
 
 
 @dataclass(frozen=True)
-class LayerType:
+class LoweredType:
     """How a type is lowered.
 
     Attributes:
@@ -111,7 +111,7 @@ class LayerType:
     draws: bool = False
 
 
-_TYPES: dict[str, LayerType] = {}
+_TYPES: dict[str, LoweredType] = {}
 
 
 def lowers(
@@ -121,13 +121,13 @@ def lowers(
 
     def register(function: Lowering) -> Lowering:
         for each in types:
-            _TYPES[each] = LayerType(function, applies_activation, is_cost, draws)
+            _TYPES[each] = LoweredType(function, applies_activation, is_cost, draws)
         return function
 
     return register
 
 
-def layer_type(name: str) -> LayerType:
+def layer_type(name: str) -> LoweredType:
     """How layers of that type are lowered; a type that is not is refused by name."""
     _load()
     if name not in _TYPES:

@@ -190,7 +190,7 @@ class VectorSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
-class Report(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
+class CostReport(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
     """What a row costs, summed over the costs, then what the evaluators measured of it, side by side."""
 
     def __init__(self, costs: int, **kwargs: Any) -> None:
@@ -249,11 +249,11 @@ def _shape(parameter: ParameterConfig) -> tuple[int, ...]:
 
 __all__ = [
     "IDS",
+    "CostReport",
     "IdSteps",
     "PaddleLayer",
     "PaddleParameter",
     "Planes",
-    "Report",
     "Reported",
     "SummedCost",
     "VectorSteps",

@@ -18,11 +18,11 @@ from keraunos.compat.paddle.lowering.call import BAG, DENSE, IDS, layer_type
 from keraunos.compat.paddle.lowering.data_kinds import DataKind
 from keraunos.compat.paddle.lowering.evaluators import row_measure
 from keraunos.compat.paddle.lowering.keras_layers import (
+    CostReport,
     IdSteps,
     PaddleLayer,
     PaddleParameter,
     Planes,
-    Report,
     VectorSteps,
 )
 from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, keras_name, layer_to_json
@@ -72,7 +72,7 @@ class LoweredNetwork:
             if (measured := row_measure(each, [self.flows[name] for name in each.input_layers])) is not None
         }
         self.evaluators = measures
-        report = Report(len(costs), name="report")([*costs, *measures.values()])
+        report = CostReport(len(costs), name="report")([*costs, *measures.values()])
         return keras.Model(self._inputs_of([report]), report, name="paddle")
 
     def predictor(self, layer: str | None = None) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import keras
 
 from keraunos.compat.paddle.lowering.activations import activate
-from keraunos.compat.paddle.lowering.call import Call, LayerType, Value
+from keraunos.compat.paddle.lowering.call import Call, LoweredType, Value
 
 
-def finished(call: Call, value: Value, kind: LayerType) -> Value:
+def finished(call: Call, value: Value, kind: LoweredType) -> Value:
     """What the layer gives to others, from what its function computed."""
     layer = call.layer
     tensor = value.tensor

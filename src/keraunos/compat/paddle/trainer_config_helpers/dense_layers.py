@@ -34,7 +34,7 @@ from keraunos.compat.paddle.trainer_config_helpers.layer_output import (
     an_activation,
     some_layers,
 )
-from keraunos.compat.paddle.trainer_config_helpers.projections import Projection
+from keraunos.compat.paddle.trainer_config_helpers.projections import MixedProjection
 from keraunos.errors import ModelError
 
 __all__ = [
@@ -250,7 +250,7 @@ def addto_layer(
 
 
 def concat_layer(
-    input: LayerOutput | Projection | Sequence[LayerOutput] | Sequence[Projection],
+    input: LayerOutput | MixedProjection | Sequence[LayerOutput] | Sequence[MixedProjection],
     act: BaseActivation | None = None,
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
@@ -266,7 +266,7 @@ def concat_layer(
         bias_attr: of projections only; none by default, `True` for one that starts at 0.
     """
     given = list(input) if isinstance(input, Sequence) else [input]
-    projected = [each for each in given if isinstance(each, Projection)]
+    projected = [each for each in given if isinstance(each, MixedProjection)]
     if projected and len(projected) != len(given):
         raise ModelError(
             f"`concat_layer` puts layers side by side, or projections, not both. Received: {given!r}. "

@@ -8,7 +8,7 @@ from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
 from keraunos.compat.tensorflow1.estimator._estimator import Estimator
-from keraunos.compat.tensorflow1.estimator._heads import ClassHead, Head, NumberHead
+from keraunos.compat.tensorflow1.estimator._heads import ClassHead, EstimatorHead, NumberHead
 from keraunos.compat.tensorflow1.estimator._specs import EstimatorSpec
 
 _v1 = _mode.tensorflow_1()
@@ -111,7 +111,7 @@ class DNNRegressor(Estimator):
         super().__init__(model_fn, model_dir, config, None, warm_start_from)
 
 
-def _linear(head: Head, columns: list[Any], optimizer: Any, combiner: str) -> Callable[..., EstimatorSpec]:
+def _linear(head: EstimatorHead, columns: list[Any], optimizer: Any, combiner: str) -> Callable[..., EstimatorSpec]:
     rate = min(0.2, 1 / math.sqrt(max(1, len(columns))))
 
     def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
@@ -123,7 +123,7 @@ def _linear(head: Head, columns: list[Any], optimizer: Any, combiner: str) -> Ca
 
 
 def _dense(
-    head: Head,
+    head: EstimatorHead,
     hidden: Sequence[int],
     columns: list[Any],
     optimizer: Any,

@@ -16,7 +16,7 @@ _v1 = _mode.tensorflow_1()
 
 
 @dataclass(frozen=True)
-class Head(ABC):
+class EstimatorHead(ABC):
     """What stands behind the logits; the loss of a batch adds up its rows' unless `loss_reduction` says otherwise."""
 
     weight_column: Any = None
@@ -73,7 +73,7 @@ class Head(ABC):
 
 
 @dataclass(frozen=True)
-class ClassHead(Head):
+class ClassHead(EstimatorHead):
     """Classes: two with one logit, or more with one each."""
 
     n_classes: int = 2
@@ -153,7 +153,7 @@ class ClassHead(Head):
 
 
 @dataclass(frozen=True)
-class NumberHead(Head):
+class NumberHead(EstimatorHead):
     """Numbers, by their squared differences."""
 
     label_dimension: int = 1

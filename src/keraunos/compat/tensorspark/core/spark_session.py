@@ -60,7 +60,7 @@ class SparkSession:
         self._session = session
         self._user = user or ""
         self._name = name or ""
-        self._options = translate.Options(server_host, server_port, sync_interval, batch_size)
+        self._options = translate.SessionOptions(server_host, server_port, sync_interval, batch_size)
         self._history: History | None = None
         self._runs = 0
         self._kept = False

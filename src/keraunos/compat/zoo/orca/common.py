@@ -21,7 +21,7 @@ _ELSEWHERE = {"k8s": init_spark_on_k8s, "standalone": init_spark_standalone, "ya
 _MODES = ("local", "spark-submit")
 
 
-class _Settings(type):
+class _OrcaSettings(type):
     """Refuses the settings of parts of Orca that are not here, which would change nothing."""
 
     @property
@@ -42,7 +42,7 @@ class _Settings(type):
         super().__setattr__(name, value)
 
 
-class OrcaContext(metaclass=_Settings):
+class OrcaContext(metaclass=_OrcaSettings):
     """Spark's contexts of the program."""
 
     @staticmethod

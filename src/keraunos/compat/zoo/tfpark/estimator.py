@@ -15,7 +15,7 @@ from typing import Any
 
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxIteration, SeveralIteration
-from keraunos.compat.zoo.tfpark.estimator_measures import Measures, Results
+from keraunos.compat.zoo.tfpark.estimator_measures import EstimatorResults, Measures
 from keraunos.compat.zoo.tfpark.structure import flatten, pack
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
@@ -189,7 +189,7 @@ class TFEstimator:
             spec = self._spec(dataset, _EVAL)
             measures = Measures.of(eval_methods, spec.predictions, labels, spec.loss, dataset)
             with self._session(graph, checkpoint_path) as session:
-                return Results.of(measures.over(_measured(session, measures.tensors, dataset)))
+                return EstimatorResults.of(measures.over(_measured(session, measures.tensors, dataset)))
 
     def predict(
         self, input_fn: Callable[..., Any], predict_keys: Any = None, checkpoint_path: str | None = None

@@ -26,14 +26,14 @@ _PORTION = 1024
 _LOGISTIC, _LOGITS, _NUMBERS = "logistic", "logits", "predictions"
 
 
-class Results(dict[str, float]):
+class EstimatorResults(dict[str, float]):
     """Results by the names of Analytics Zoo's last form, such as `acc Top1Accuracy`.
 
     They are also found by the name that was asked for, and by the method's alone, as before.
     """
 
     @classmethod
-    def of(cls, found: Mapping[str, float]) -> Results:
+    def of(cls, found: Mapping[str, float]) -> EstimatorResults:
         """The results of methods by the names that they were asked for by."""
         return cls(
             {name if name == _LOSS else f"{name} {_METHODS[name.lower()]}": value for name, value in found.items()}

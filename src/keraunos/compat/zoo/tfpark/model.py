@@ -14,7 +14,7 @@ from keraunos.compat.zoo.tfpark.result_names import Results, result_name
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.errors import JobError
 from keraunos.launch.evaluate import evaluate_rdd
@@ -177,7 +177,7 @@ class KerasModel:
 
             return KerasModel(tf_keras.models.load_model(str(file)))
 
-    def _measured(self, dataset: TFDataset) -> Trained:
+    def _measured(self, dataset: TFDataset) -> Trainable:
         if is_in_graph(self.model):
             return trained_keras_graph(self.model, dataset, own_optimizer=False, metrics=None, trains=False)
         return TrainedKeras(self.model, dataset, applies_itself=True, trains=False)

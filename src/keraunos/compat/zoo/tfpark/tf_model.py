@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.learners.registry import load_home
 
 
 class TrainingHelper:
     """What is trained: `tf_model.training_helper_layer`."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: Trainable) -> None:
         self._trained = trained
 
     def get_weights(self) -> list[Any]:
@@ -25,5 +25,5 @@ class TrainingHelper:
 class TFModel:
     """What a `TFOptimizer` trains."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: Trainable) -> None:
         self.training_helper_layer = TrainingHelper(trained)

@@ -20,7 +20,7 @@ from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_g
 from keraunos.compat.zoo.tfpark.row_sources import VALIDATION
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_model import TFModel
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.compat.zoo.tfpark.trained_graph import Measured, found_graph
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
@@ -184,7 +184,7 @@ class TFOptimizer:
             metrics: scalars by name, means over a batch's rows, beside the compiled metrics; for Keras 2 only.
             optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
         """
-        trained: Trained
+        trained: Trainable
         if is_in_graph(keras_model):
             trained = trained_keras_graph(
                 keras_model,
@@ -213,12 +213,12 @@ class TFOptimizer:
         )
 
     @classmethod
-    def _of(cls, graph: Trained, optim_method: Any, model_dir: str | None) -> TFOptimizer:
+    def _of(cls, graph: Trainable, optim_method: Any, model_dir: str | None) -> TFOptimizer:
         made = cls.__new__(cls)
         made._set_up(graph, optim_method, model_dir)
         return made
 
-    def _set_up(self, graph: Trained, optim_method: Any, model_dir: str | None) -> None:
+    def _set_up(self, graph: Trainable, optim_method: Any, model_dir: str | None) -> None:
         self._graph = graph
         self._method = None if graph.applies_itself else _checked_method(optim_method)
         self._model_dir = model_dir

@@ -12,7 +12,7 @@ from keraunos.job.training_job import ModelSource
 from keraunos.parameters import Layout, Vector
 
 
-class Trained(Protocol):
+class Trainable(Protocol):
     """Something that can be trained on a dataset, and that takes the trained values."""
 
     @property

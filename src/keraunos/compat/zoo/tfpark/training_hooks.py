@@ -26,7 +26,7 @@ from keraunos.parameters import Layout, Vector
 _ENDLESS = 2**31 - 1
 
 
-class Saves(Protocol):
+class CheckpointSink(Protocol):
     """Writes a checkpoint of parameters."""
 
     def __call__(self, state: TrainingState, layout: Layout, vector: Vector) -> None:
@@ -53,7 +53,7 @@ class Plan:
     validate: Callable[[Vector], dict[str, float]] | None = None
     scores: Callable[[Mapping[str, float]], dict[str, float]] | None = None
     tag: Callable[[str], str] = str
-    save: Saves | None = None
+    save: CheckpointSink | None = None
     train_summary: TrainSummary | None = None
     val_summary: ValidationSummary | None = None
 

@@ -223,7 +223,7 @@ class TimeDistributed(Container):
         return keras.ops.reshape(found, (-1, steps, *found.shape[1:]))
 
 
-class _Cell(Layer):
+class _RecurrentCell(Layer):
     """A recurrent cell; its weights are Keras's: of the input, of the state, and the bias, by gates."""
 
     @in_tensorflow_2
@@ -244,7 +244,7 @@ class _Cell(Layer):
         )
 
 
-class LSTM(_Cell):
+class LSTM(_RecurrentCell):
     """Long short-term memory, for a `Recurrent`."""
 
     def __init__(
@@ -265,7 +265,7 @@ class LSTM(_Cell):
         self._begin(layer, input_size, hidden_size, p)
 
 
-class GRU(_Cell):
+class GRU(_RecurrentCell):
     """Gated recurrent units, for a `Recurrent`."""
 
     def __init__(
@@ -286,7 +286,7 @@ class GRU(_Cell):
         self._begin(layer, input_size, hidden_size, p)
 
 
-class RnnCell(_Cell):
+class RnnCell(_RecurrentCell):
     """A plain recurrent cell, for a `Recurrent`."""
 
     def __init__(
@@ -312,7 +312,7 @@ class Recurrent(Container):
 
     def add(self, module: Layer) -> Self:
         """Put the cell into it."""
-        if not isinstance(module, _Cell) or self._modules:
+        if not isinstance(module, _RecurrentCell) or self._modules:
             raise JobError(
                 f"A Recurrent has one cell: LSTM, GRU or RnnCell. Received: {module.name()} as number "
                 f"{len(self._modules) + 1}."

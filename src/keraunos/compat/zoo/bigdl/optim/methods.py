@@ -79,7 +79,7 @@ class ScheduledMethod(OptimMethod):
     """A method whose schedule may be a `Plateau`."""
 
     learningrate: float
-    leaningrate_schedule: schedules.Schedule
+    leaningrate_schedule: schedules.LearningRateSchedule
 
     @property
     def servers(self) -> str | None:
@@ -105,7 +105,7 @@ class SGD(ScheduledMethod):
         momentum: float = 0.0,
         dampening: float = DOUBLEMAX,
         nesterov: bool = False,
-        leaningrate_schedule: schedules.Schedule | None = None,
+        leaningrate_schedule: schedules.LearningRateSchedule | None = None,
         learningrates: npt.ArrayLike | None = None,
         weightdecays: npt.ArrayLike | None = None,
         bigdl_type: str = "float",
@@ -141,7 +141,7 @@ class LarsSGD(OptimMethod):
         learningrate_decay: float = 0.01,
         weightdecay: float = 0.0005,
         momentum: float = 0.5,
-        leaningrate_schedule: schedules.Schedule | None = None,
+        leaningrate_schedule: schedules.LearningRateSchedule | None = None,
         bigdl_type: str = "float",
     ) -> None:
         float_type(bigdl_type)
@@ -432,10 +432,10 @@ def _for_rule(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"learning_rate": 1.0} | {"learning_rate" if key == "learningrate" else key: options[key] for key in options}
 
 
-def _schedule(value: Any) -> schedules.Schedule:
+def _schedule(value: Any) -> schedules.LearningRateSchedule:
     if value is None:
         return schedules.Default()
-    if not isinstance(value, schedules.Schedule):
+    if not isinstance(value, schedules.LearningRateSchedule):
         raise JobError(
             "`leaningrate_schedule` must be one of Default, Exponential, MultiStep, Plateau, Poly, SequentialSchedule, "
             f"Step and Warmup. Received: {value!r}."
@@ -455,7 +455,7 @@ def _each(name: str, values: npt.ArrayLike | None) -> list[float] | None:
 
 
 def _plain(value: Any) -> Any:
-    return value.to_json() if isinstance(value, schedules.Schedule) else value
+    return value.to_json() if isinstance(value, schedules.LearningRateSchedule) else value
 
 
 def _rebuilt(kind: type[OptimMethod], arguments: Mapping[str, Any]) -> OptimMethod:

@@ -29,20 +29,20 @@ from keraunos.compat.zoo.feature.common import (
 from keraunos.compat.zoo.pipeline.nnframes import serving, step_files
 from keraunos.compat.zoo.pipeline.nnframes.net_of import net_of
 from keraunos.compat.zoo.pipeline.nnframes.params import (
-    HasBatchSize,
-    HasColumns,
+    HasNNColumns,
     HasSamplePreprocessing,
     HasThreshold,
-    TrainingParams,
+    HasTotalBatchSize,
+    NNTrainingParams,
 )
-from keraunos.compat.zoo.pipeline.nnframes.training import Checkpoint, Validation, train
+from keraunos.compat.zoo.pipeline.nnframes.training import CheckpointSettings, Validation, train
 from keraunos.errors import JobError, one_of
 from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
 
 _LEVELS = ("DRAM", "DISK_AND_DRAM")
 
 
-class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: ignore[misc]  # pyspark is used untyped
+class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type: ignore[misc]  # pyspark is used untyped
     """Trains a model on two columns of a DataFrame. `fit` trains the model itself, and goes on where it stands.
 
     Args:
@@ -75,7 +75,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         self.optimMethod: OptimMethod = SGD()
         self.endWhen: Trigger | None = None
         self.validation: Validation | None = None
-        self.checkpoint: Checkpoint | None = None
+        self.checkpoint: CheckpointSettings | None = None
         self.train_summary: TrainSummary | None = None
         self.validation_summary: ValidationSummary | None = None
         self.clipping: tuple[tuple[float, float] | None, float | None] = (None, None)
@@ -148,7 +148,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
 
     def setCheckpoint(self, path: str, trigger: Any, isOverWrite: bool = True) -> Self:
         """Save the model in a folder of the driver: as `model.keras`, or with the number of steps in its name."""
-        self.checkpoint = Checkpoint(path, trigger_named(trigger), bool(isOverWrite))
+        self.checkpoint = CheckpointSettings(path, trigger_named(trigger), bool(isOverWrite))
         return self
 
     def getCheckpoint(self) -> list[Any] | None:
@@ -190,7 +190,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return made.setFeaturesCol(self.getFeaturesCol()).setPredictionCol(self.getPredictionCol())
 
 
-class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """Adds a column with what a model gives for each row, as an array of floats.
 
     Args:

@@ -14,7 +14,7 @@ from keraunos.errors import DataError
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowReading:
     """How a row becomes a record.
 
     Attributes:
@@ -38,7 +38,7 @@ def feature_shapes(step: Preprocessing, value: Any) -> list[tuple[int | None, ..
     return [each.to_ndarray().shape for each in found.features]
 
 
-def train_records(reading: Reading, rows: Iterable[Any]) -> Iterator[list[Any]]:
+def train_records(reading: RowReading, rows: Iterable[Any]) -> Iterator[list[Any]]:
     """The arrays of rows of a feature and a label, features first."""
     for number, (feature, label) in enumerate(rows):
         if feature is None or label is None:
@@ -59,7 +59,7 @@ def train_records(reading: Reading, rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def kept_records(
-    reading: Reading, place: int, rows: Iterable[Any]
+    reading: RowReading, place: int, rows: Iterable[Any]
 ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...] | None]]:
     """Rows with the arrays of the feature at a place; a row without one keeps no arrays."""
     for number, row in enumerate(rows):
@@ -88,7 +88,7 @@ def with_classes(threshold: float, rows: Iterable[tuple[tuple[Any, ...], Any]]) 
         yield (*row, float(scores[0] > threshold) if alone else float(scores.argmax() + 1))
 
 
-def _sample(reading: Reading, value: Any, number: int) -> Sample:
+def _sample(reading: RowReading, value: Any, number: int) -> Sample:
     found = reading.step.transform(value)
     if not isinstance(found, Sample):
         raise _no_sample(found)

@@ -45,7 +45,7 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
         )
     shapes = functools.partial(_shapes, stage, dataset)
     source, columns = _served(keras_model(stage.model, shapes))
-    reading = rows.Reading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
+    reading = rows.RowReading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
     task = functools.partial(rows.kept_records, reading, schema.names.index(features))
     slots = session_of(dataset).slots()
     pairs = dataset.rdd.mapPartitions(task, preservesPartitioning=True)

@@ -19,7 +19,7 @@ from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks
 from keraunos.compat.zoo.pipeline.nnframes.losses import has_classes, loss_of
 from keraunos.compat.zoo.pipeline.nnframes.net_of import Shapes, cloned, copied_model, keras_model
-from keraunos.compat.zoo.pipeline.nnframes.rows import Reading, feature_shapes, train_records
+from keraunos.compat.zoo.pipeline.nnframes.rows import RowReading, feature_shapes, train_records
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import ColumnError, DataError, JobError, ModelError
@@ -48,7 +48,7 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CheckpointSettings:
     """When to save the model where."""
 
     path: str
@@ -134,14 +134,14 @@ def _method_of(estimator: NNEstimator) -> OptimMethod:
     return method
 
 
-def _reading(estimator: NNEstimator, model: Any) -> Reading:
+def _reading(estimator: NNEstimator, model: Any) -> RowReading:
     if len(model.outputs) != 1:
         raise ModelError(f"`model` must have one output. Received: {len(model.outputs)}.")
     classes = int(model.outputs[0].shape[-1]) if has_classes(estimator.criterion) else 0
-    return Reading(estimator.samplePreprocessing, len(model.inputs), classes=classes)
+    return RowReading(estimator.samplePreprocessing, len(model.inputs), classes=classes)
 
 
-def _records(estimator: NNEstimator, dataset: Any, reading: Reading) -> Any:
+def _records(estimator: NNEstimator, dataset: Any, reading: RowReading) -> Any:
     """The records of a DataFrame as an RDD."""
     chosen = _chosen(estimator, dataset)
     return chosen.rdd.mapPartitions(functools.partial(train_records, reading), preservesPartitioning=True)
@@ -166,7 +166,7 @@ def _chosen(estimator: NNEstimator, dataset: Any) -> Any:
     return dataset.select(*(dataset[name] for name in names))
 
 
-def _plan(estimator: NNEstimator, model: Any, reading: Reading, end: Trigger) -> tuple[Plan, Callable[..., Hooks]]:
+def _plan(estimator: NNEstimator, model: Any, reading: RowReading, end: Trigger) -> tuple[Plan, Callable[..., Hooks]]:
     validation, checkpoint = estimator.validation, estimator.checkpoint
     triggers = [each.trigger for each in (validation, checkpoint) if each is not None]
     plan = Plan(end, train_summary=estimator.train_summary, val_summary=estimator.validation_summary)
@@ -187,7 +187,7 @@ def _plan(estimator: NNEstimator, model: Any, reading: Reading, end: Trigger) ->
 
 
 def _validating(
-    estimator: NNEstimator, model: Any, reading: Reading, validation: Validation
+    estimator: NNEstimator, model: Any, reading: RowReading, validation: Validation
 ) -> Callable[[Vector], dict[str, float]]:
     records = _records(estimator, validation.rows, reading).collect()
     if not records:
@@ -211,7 +211,7 @@ def _measured(method: ValidationMethod, outputs: Array, labels: Array) -> float:
     return method.result(method.state(outputs, labels - 1 if by_class and several else labels))
 
 
-def _write(model: Any, checkpoint: Checkpoint, state: TrainingState, layout: Layout, vector: Vector) -> None:
+def _write(model: Any, checkpoint: CheckpointSettings, state: TrainingState, layout: Layout, vector: Vector) -> None:
     del layout
     write_vector(model, vector)
     name = "model.keras" if checkpoint.over_write else f"model.{state.neval - 1}.keras"

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from keraunos.compat.zoo import adam_rules as _adam_rules
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, ScheduledMethod
-from keraunos.compat.zoo.bigdl.optim.schedules import Default, Schedule
+from keraunos.compat.zoo.bigdl.optim.schedules import Default, LearningRateSchedule
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError, one_of
 
@@ -50,12 +50,12 @@ class Adam(_Unsaved, ScheduledMethod):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         decay: float = 0.0,
-        schedule: Schedule | None = None,
+        schedule: LearningRateSchedule | None = None,
         weight_decay: float = 0.0,
         bigdl_type: str = "float",
     ) -> None:
         float_type(bigdl_type)
-        if schedule is not None and not isinstance(schedule, Schedule):
+        if schedule is not None and not isinstance(schedule, LearningRateSchedule):
             raise JobError(
                 "`schedule` of Adam must be one of bigdl.optim.optimizer's: Default, Poly, Exponential, Step, "
                 f"MultiStep, Plateau, Warmup, SequentialSchedule. Received: {schedule!r}."
