@@ -53,7 +53,7 @@ def test_a_directory_belongs_to_one_job(tmp_path):
 def test_checkpoints_of_nobody(tmp_path):
     store = CheckpointStore(LocalFolder(tmp_path))
     store.write(numbered(1))
-    with pytest.raises(JobError, match="have no 'job.json', so nobody can tell whose they are"):
+    with pytest.raises(JobError, match="have no 'job.json', so their job is unknown"):
         store.claim({})
 
 

@@ -1,4 +1,4 @@
-"""Notebooks with Spark at hand, and what they show of a training. Runs on the driver, in a notebook's kernel.
+"""Notebooks with Spark available, and what they show of a training. Runs on the driver, in a notebook's kernel.
 
 `keraunos notebook` opens JupyterLab with all of it; elsewhere `%load_ext keraunos.notebook` gives a notebook the same:
 

@@ -64,7 +64,7 @@ def pyspark(line: str) -> None:
 
 
 def as_python(lines: list[str]) -> list[str]:
-    """A cell that begins with `%%pyspark`, made one that begins with `%pyspark`: run as it would be without.
+    """Returns a cell that begins with `%%pyspark`, made one that begins with `%pyspark`: run as it would be without.
 
     A cell that is `sc` alone would be IPython's old magic of that name, for as long as nothing has made ours.
     """
@@ -130,7 +130,7 @@ def _prepare(system: System) -> None:
 
 
 def _sources_of(path: str) -> list[str]:
-    """The code cells of a notebook's file; none where it cannot be read, which is Jupyter's to tell."""
+    """Returns the code cells of a notebook's file; none if it cannot be read, which is Jupyter's to tell."""
     try:
         cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -97,7 +97,7 @@ class LiveCurve(Progress):
         return {"text/html": page, "text/plain": "\n".join([status, *self._notes, repr(History(self._epochs))])}
 
     def _status(self) -> str:
-        """Where the fit stands, in one line."""
+        """Returns where the fit stands, in one line."""
         elapsed = self._clock() - self._began
         done = len(self._epochs)
         if self._outcome == "done":
@@ -113,7 +113,7 @@ class LiveCurve(Progress):
         return min(self._rows / self._total, 1.0) if self._total else 0.0
 
     def _rate(self) -> float:
-        """Rows a second since the first were counted."""
+        """Returns rows a second since the first were counted."""
         if self._first_rows is None:
             return 0.0
         began, rows = self._first_rows

@@ -42,7 +42,7 @@ def show_predictions(
 
 
 def png_of(image: Any) -> bytes:
-    """A row of Spark's image struct as a PNG file, made smaller where it is large."""
+    """Returns a row of Spark's image struct as a PNG file, made smaller where it is large."""
     from PIL import Image
 
     if image["mode"] not in _MODES:
@@ -60,7 +60,7 @@ def png_of(image: Any) -> bytes:
 
 @dataclass(frozen=True)
 class _ImageCell:
-    """One image of the grid; `right` is `None` where there is nothing to compare."""
+    """One image of the grid; `right` is `None` if there is nothing to compare."""
 
     picture: bytes | None
     width: int
@@ -127,7 +127,7 @@ def _check(dataframe: Any, wanted: Sequence[str], image: str, n: int) -> None:
 
 
 def _names_of(schema: Any, columns: Sequence[str]) -> list[str]:
-    """The names of classes that one of the columns has in its metadata."""
+    """Returns the names of classes that one of the columns has in its metadata."""
     for name in columns:
         names = (schema[name].metadata or {}).get("ml_attr", {}).get("vals")
         if names:

@@ -54,7 +54,7 @@ class Tasks:
 
 
 def java_memory(text: str) -> str:
-    """What Java says where it ran out of memory; nothing where it did not."""
+    """Returns what Java says where it ran out of memory; nothing if it did not."""
     found = _JAVA_MEMORY.search(text)
     return found.group().strip() if found else ""
 

@@ -56,7 +56,7 @@ class ObjectiveResult:
     study: Any
 
     def best(self, count: int) -> list[ObjectiveTrial]:
-        """So many of the trials that ended well, or all there are, the lowest loss first."""
+        """Returns so many of the trials that ended well, or all there are, the lowest loss first."""
         return _best_of(self.trials)[:count]
 
 
@@ -166,7 +166,7 @@ class Search:
 
 
 def _run(pool: TaskPool, objective: Objective, data: Any, order: Order) -> tuple[ObjectiveTrial, Any]:
-    """One trial in one task: what came of it, for the user and for Optuna."""
+    """Run one trial in one task. Returns its result, for the user and for Optuna."""
     try:
         ((archive, text),) = pool.run(functools.partial(run_objective, objective, data, order), order.backend)
         told = json.loads(text)

@@ -104,7 +104,7 @@ def quiet_optuna() -> Iterator[Any]:
 
 
 def known_trials(number: int, at_once: int) -> int:
-    """How many trials the one of that number knows, where so many run at once.
+    """Returns how many trials the one of that number knows, where so many run at once.
 
     It knows all that ended before the last ones were started, in whatever order those end. Fewer than `STARTUP` would
     make no difference to it.
@@ -114,7 +114,7 @@ def known_trials(number: int, at_once: int) -> int:
 
 
 def trial_for(order: Order) -> Any:
-    """The Optuna trial to draw values from."""
+    """Returns the Optuna trial to draw values from."""
     import optuna
 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_seed(order), n_startup_trials=STARTUP))
@@ -123,7 +123,7 @@ def trial_for(order: Order) -> Any:
 
 
 def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
-    """An Optuna trial as what JSON can hold."""
+    """Returns an Optuna trial as what JSON can hold."""
     from optuna.distributions import distribution_to_json
 
     try:
@@ -142,7 +142,7 @@ def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
 
 
 def trial_from_plain(plain: Mapping[str, Any]) -> Any:
-    """The Optuna trial, which has ended, that `trial_to_plain` described."""
+    """Returns the Optuna trial, which has ended, that `trial_to_plain` described."""
     from optuna.distributions import json_to_distribution
     from optuna.trial import TrialState, create_trial
 
@@ -156,7 +156,7 @@ def trial_from_plain(plain: Mapping[str, Any]) -> Any:
 
 
 def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
-    """What the function says; what it raises fails its trial alone."""
+    """Returns what the function says; what it raises fails its trial alone."""
     import optuna
 
     try:
@@ -170,7 +170,7 @@ def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
 
 
 def _seed(order: Order) -> int:
-    """A number that follows from the search's seed and the trial's place in it, and is no other trial's."""
+    """Returns a number that follows from the search's seed and the trial's place in it, and is no other trial's."""
     return int(np.random.SeedSequence([order.seed, order.number]).generate_state(1)[0])
 
 
@@ -188,12 +188,12 @@ def _start_afresh(order: Order) -> None:
 
 
 def _own(value: Any) -> Any:
-    """What a trial may change: the process keeps the broadcast for the next."""
+    """Returns what a trial may change: the process keeps the broadcast for the next."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _told(error: Exception) -> str:
-    """An error in a line, and where in the function it was raised."""
+    """Returns an error in a line, and where in the function it was raised."""
     inner = traceback.extract_tb(error.__traceback__)[-1]
     essence = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {essence} ({inner.filename}, line {inner.lineno}, in {inner.name})"

@@ -60,7 +60,7 @@ class SearchResult:
     mode: str
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row for each trial."""
+        """Returns a pandas DataFrame with a row for each trial."""
         import pandas as pd
 
         rows = [
@@ -145,21 +145,21 @@ class _Measure:
         return self._evaluator is None
 
     def prepared(self, plan: FitPlan) -> FitPlan:
-        """The plan, with rows held out where it is the fit that has to."""
+        """Returns the plan, with rows held out where it is the fit that has to."""
         job = plan.job
         if not self.needs_plan or job.schedule.validation_split or job.columns.validation is not None:
             return plan
         return replace(plan, job=replace(job, schedule=replace(job.schedule, validation_split=self._validation)))
 
     def of(self, model: Any, result: TrainingResult | None) -> float:
-        """The number that says how good a model is."""
+        """Returns the number that says how good a model is."""
         if self._evaluator is not None:
             return float(self._evaluator.evaluate(model.transform(self._held_out)))
         assert result is not None
         return float(result.history.get("val_loss", [math.nan])[-1])
 
     def is_better(self, one: float, other: float) -> bool:
-        """Whether one metric beats another; what is no number beats nothing."""
+        """Returns whether one metric beats another; what is no number beats nothing."""
         if math.isnan(one) or math.isnan(other):
             return not math.isnan(one)
         return one > other if self.larger_is_better else one < other
@@ -187,7 +187,7 @@ class _Keeper:
                 self._on_trial(trial)
 
     def result(self, mode: str) -> SearchResult:
-        """All of it, in the order in which trials were made."""
+        """Returns all of it, in the order in which trials were made."""
         trials = tuple(sorted(self._trials, key=lambda each: each.number))
         if self._best is None:
             raise WorkerError(f"No trial of the search ended well. The first: {trials[0].error}")
@@ -276,7 +276,7 @@ def _finished(plan: FitPlan, result: TrainingResult) -> tuple[Any, TrainingResul
 
 
 def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sampler: str) -> tuple[Proposals, Any]:
-    """What to try, and the estimator as one of the trials has it; a value that cannot be is refused here."""
+    """Returns what to try, and the estimator as one of the trials has it; a value that cannot be is refused here."""
     if sampler == "tpe":
         learned = Learned(space, trials=trials, seed=seed)
         return learned, next(iter([_with(estimator, each) for each in learned.examples()]))
@@ -285,12 +285,12 @@ def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sample
 
 
 def _with(estimator: Any, values: Candidate) -> Any:
-    """A copy of the estimator with these values."""
+    """Returns a copy of the estimator with these values."""
     return estimator.copy({_param(estimator, key) if isinstance(key, str) else key: values[key] for key in values})
 
 
 def _param(estimator: Any, name: str) -> Any:
-    """The Param of that name, of the estimator or of one of the stages that it has."""
+    """Returns the Param of that name, of the estimator or of one of the stages that it has."""
     owners = [estimator, *(estimator.getStages() if isinstance(estimator, Pipeline) else ())]
     named = [owner.getParam(name) for owner in owners if owner.hasParam(name)]
     if not named:

@@ -1,6 +1,6 @@
 """Functions as single Spark tasks, as many at once as there are slots. Runs on the driver.
 
-Each is a Spark job of its own, so that what it gives comes home as soon as it ends.
+Each is a Spark job of its own, so that what it gives is fetched as soon as it ends.
 """
 
 from __future__ import annotations

@@ -65,11 +65,11 @@ class ConstructorSettings:
     port: int | None = None
 
     def with_model(self, model: Any) -> Self:
-        """The same for another model."""
+        """Returns the same for another model."""
         return replace(self, model=model)
 
     def to_config(self) -> dict[str, Any]:
-        """Plain data, without the model and without custom code."""
+        """Returns plain data, without the model and without custom code."""
         config = {name: getattr(self, name) for name in _SAVED} | {"parameter_server_mode": self.parameter_server_mode}
         config["mode"], config["frequency"] = str(self.mode), str(self.frequency)
         optimizer = self.optimizer
@@ -89,7 +89,7 @@ class ConstructorSettings:
 def settings_of(
     kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str
 ) -> ConstructorSettings:
-    """The settings of a call, of whichever release its form is."""
+    """Returns the settings of a call, of whichever release its form is."""
     has_context = (bool(arguments) and isinstance(arguments[0], SparkContext)) or "sc" in options
     given = {_OLD_NAMES.get(name, name): value for name, value in options.items() if name != "sc"}
     positional = list(arguments[1:] if arguments and isinstance(arguments[0], SparkContext) else arguments)

@@ -26,7 +26,7 @@ _AROUND = "__around__"
 
 
 def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., Any]:
-    """The function with another first argument, `Draws`, from which it takes what its templates stand for."""
+    """Returns the function with another first argument, `Draws`, from which it takes what its templates stand for."""
     if not isinstance(function, FunctionType):
         raise JobError(
             "`model` must be a function with templates such as `{{uniform(0, 1)}}` in its source, or take an argument "
@@ -53,7 +53,7 @@ def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., An
 
 
 def definition_of(function: FunctionType, notebook_name: str | None = None) -> ast.FunctionDef:
-    """The function's definition as it stands in a script, in a notebook's cell, or in the notebook's file."""
+    """Returns the function's definition as it stands in a script, in a notebook's cell, or in the notebook's file."""
     try:
         lines, first = inspect.getsourcelines(function)
         source = "".join(lines)
@@ -146,7 +146,7 @@ def _last_name(node: ast.AST) -> str | None:
 
 
 def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionType:
-    """The definition as a function with the globals, the defaults and the closure of the original."""
+    """Returns the definition as a function with the globals, the defaults and the closure of the original."""
     closed_over = original.__code__.co_freevars
     # What the original takes from functions around it must be names of a function here, too.
     around = ast.parse(f"def {_AROUND}({', '.join(closed_over)}): pass").body[0]
@@ -189,7 +189,10 @@ def _named(tree: ast.AST, name: str) -> ast.FunctionDef | None:
 
 
 def _in_notebook(name: str, notebook_name: str) -> ast.FunctionDef | None:
-    """The last definition of the name in a notebook in the working folder; cells that are no Python are left out."""
+    """Returns the last definition of the name in a notebook in the working folder.
+
+    Cells that are no Python are left out.
+    """
     path = Path(f"{notebook_name.removesuffix('.ipynb')}.ipynb")
     if not path.is_file():
         raise JobError(

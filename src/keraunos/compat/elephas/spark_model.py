@@ -67,7 +67,7 @@ class SparkModel:
         self._memory = RuleMemory()
 
     def get_network(self) -> Any:
-        """The Keras model on the driver, as it was asked for in 2015."""
+        """Returns the Keras model on the driver, as it was asked for in 2015."""
         return self.master_network
 
     def set_network(self, network: Any) -> None:
@@ -112,18 +112,18 @@ class SparkModel:
         return self.fit(rdd, **named, **arguments)
 
     def predict(self, data: Any) -> list[Any]:
-        """What the model gives for each row of an array, or of an RDD of features, in their order."""
+        """Returns what the model gives for each row of an array, or of an RDD of features, in their order."""
         return training.predict(self._network, data, _session(data))
 
     def predict_classes(self, data: Any) -> list[int]:
-        """The class with the largest output for each row, as releases up to 1.0 gave it."""
+        """Returns the class with the largest output for each row, as releases up to 1.0 gave it."""
         import numpy as np
 
         found = self.predict(data)
         return [int(np.argmax(row)) if np.size(row) > 1 else int(np.ravel(row)[0] > 0.5) for row in found]
 
     def evaluate(self, x_test: Any, y_test: Any = None, **arguments: Any) -> Any:
-        """The loss, with the metrics behind it where the model has some, over arrays or over an RDD.
+        """Returns the loss, with the metrics behind it where the model has some, over arrays or over an RDD.
 
         Args:
             x_test: features as an array, or an RDD of elements as `fit` takes them.
@@ -137,7 +137,7 @@ class SparkModel:
         model_files.save(self.master_network, self._described(), file_name, overwrite=overwrite, to_hadoop=to_hadoop)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments but the model, as `save` writes them."""
+        """Returns the arguments but the model, as `save` writes them."""
         return self._settings.to_config()
 
     def _described(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class SparkMLlibModel(SparkModel):
     def evaluate(
         self, x_test: Any, y_test: Any = None, categorical: bool = False, nb_classes: int | None = None, **kwargs: Any
     ) -> Any:
-        """The loss and the metrics over an RDD of LabeledPoints, or over arrays."""
+        """Returns the loss and the metrics over an RDD of LabeledPoints, or over arrays."""
         return self._evaluate(
             x_test, y_test, kwargs, rows.classes_of(self.master_network, nb_classes, categorical=categorical)
         )
@@ -274,7 +274,7 @@ class SparkMLlibModel(SparkModel):
 def load_spark_model(
     file_name: str, from_hadoop: bool = False, custom_objects: Mapping[str, Any] | None = None
 ) -> SparkModel:
-    """The model in a file that `save`, of Keraunos or of Elephas, wrote."""
+    """Returns the model in a file that `save`, of Keraunos or of Elephas, wrote."""
     model, described = model_files.load(file_name, from_hadoop=from_hadoop, custom_objects=custom_objects)
     kinds: Sequence[type[SparkModel]] = (SparkModel, AsynchronousSparkModel, SparkMLlibModel)
     by_name = {kind.__name__: kind for kind in kinds}

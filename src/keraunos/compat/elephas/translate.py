@@ -1,7 +1,7 @@
 """From Elephas's arguments to a plan and a schedule. Runs on the driver; nothing here is live.
 
 Workers send updates: their weights before a round minus their weights after it. `mode` says how they meet, `frequency`
-how long a round is, and the optimizer, where one is given, what the server does with an update.
+how long a round is, and the optimizer, if given, what the server does with an update.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def plan_of(mode: Any, frequency: Any, optimizer: Any = None) -> ExchangePlan:
 
 
 def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> FitOptions:
-    """What a call of `fit` or `train` says; a name of an older release stands for today's."""
+    """Returns what a call of `fit` or `train` says; a name of an older release stands for today's."""
     given = {_NEWER.get(name, name): value for name, value in arguments.items()}
     if len(given) < len(arguments):
         raise JobError(f"`epochs` must be given once. Received: {dict(arguments)!r}.")
@@ -113,7 +113,7 @@ def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> Fi
 
 
 def schedule_of(options: FitOptions) -> Schedule:
-    """How long workers train and in what portions."""
+    """Returns how long workers train and in what portions."""
     if not options.shuffle:
         logger.warning(
             "shuffle=False: every epoch takes a worker's rows in one order, which follows from what they hold and is "

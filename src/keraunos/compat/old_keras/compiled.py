@@ -62,7 +62,7 @@ def _found(model: Any) -> _Flags:
 
 
 def _same(settled: _Flags, now: _Flags) -> bool:
-    """Whether both freeze the same; layers and variables that were made since are as their layer says."""
+    """Returns whether both freeze the same; layers and variables that were made since are as their layer says."""
     layers = {id(layer): flag for layer, flag, _variables in settled[1]}
     each = {id(variable): flag for _layer, _flag, variables in settled[1] for variable, flag in variables}
     return settled[0] == now[0] and all(

@@ -17,7 +17,7 @@ class Day:
         ordering: where images have their channels unless something says so: 'th' is first, 'tf' is last.
         fit: arguments of `fit` that have another default today.
         measure: the same for `evaluate` and the calls that predict.
-        epsilons: the `epsilon` of optimizers where none is given, by class.
+        epsilons: the `epsilon` of optimizers if none is given, by class.
         accuracy: the name of a metric that was asked for as 'accuracy'.
         gates: the activation of gates in recurrent layers.
     """

@@ -182,12 +182,12 @@ _KERNELS = {"Convolution1D": 1, "Conv1D": 1, "Convolution2D": 2, "Conv2D": 2, "C
 def day_of(
     sources: Iterable[tuple[str, bytes]], system: str = "elephas", *, tensorflows: bool = True
 ) -> tuple[str, list[Evidence]]:
-    """The day of a program of these files, and what told it; "3" where nothing does.
+    """Returns the day of a program of these files, and what told it; "3" if nothing does.
 
     Args:
         sources: its files, by name.
         system: what `keraunos run --as` is to say before `--keras`.
-        tensorflows: whether TensorFlow's own Keras is of the same day. Where it is not, a program that has no other
+        tensorflows: whether TensorFlow's own Keras is of the same day. If it is not, a program that has no other
             tells nothing.
     """
     found: list[Evidence] = []
@@ -219,7 +219,7 @@ def day_of(
 
 
 def sources_of(script: str | Path, source: bytes) -> Iterator[tuple[str, bytes]]:
-    """The program's file, and the files beside it that it imports."""
+    """Yields the program's file, and the files beside it that it imports."""
     folder = Path(script).resolve().parent
     waiting, seen = [(str(script), source)], {Path(script).resolve()}
     while waiting:
@@ -370,7 +370,7 @@ class _EvidenceReader(ast.NodeVisitor):
             )
 
     def _may_be_kerass(self, function: ast.expr, name: str) -> bool:
-        """Whether the call is one of Keras: of a name that came from there, or of an attribute of something."""
+        """Returns whether the call is one of Keras: of a name that came from there, or of an attribute of something."""
         if isinstance(function, ast.Name):
             return name in self._from_keras
         return isinstance(function, ast.Attribute) and not self._is_module(function.value)
@@ -386,7 +386,7 @@ class _EvidenceReader(ast.NodeVisitor):
 
 
 def _below_keras(name: str) -> str | None:
-    """The part of a module's name below `keras` or `tensorflow.keras`; `None` where it is neither."""
+    """Returns the part of a module's name below `keras` or `tensorflow.keras`; `None` if it is neither."""
     for root in ("keras", "tensorflow.keras", "tensorflow.python.keras"):
         if name == root:
             return ""

@@ -52,7 +52,7 @@ def _rule(name: str, channels_first: bool, day: Day, *, first: bool) -> tuple[st
 
 
 def _same_today(name: str, rule: str, value: Any) -> bool:
-    """Whether Keras's own initializer spreads the weights as far."""
+    """Returns whether Keras's own initializer spreads the weights as far."""
     scaling = isinstance(value, keras.initializers.VarianceScaling)
     return scaling and (
         (name in {"Convolution2D", "AtrousConvolution2D"} and rule in {"th", "tf"})

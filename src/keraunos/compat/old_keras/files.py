@@ -33,7 +33,7 @@ def save_model(model: Any, filepath: Any, **named: Any) -> None:
 
 
 def load_model(filepath: Any, custom_objects: Mapping[str, Any], *, compile: bool) -> Any:  # noqa: A002 - its name
-    """The model in a file that was written here."""
+    """Returns the model in a file that was written here."""
     with _ending_in_h5(Path(filepath), ".keras") as path:
         return keras.saving.load_model(path, dict(custom_objects), compile=compile)
 

@@ -29,7 +29,7 @@ def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
 
 
 def prepared(model: Any, day: Day, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of today's `fit`, whose callbacks see what they saw then."""
+    """Returns the arguments of today's `fit`, whose callbacks see what they saw then."""
     if day.name != "tf2":
         given = with_columns(given)
     _settle_class_weight(given)
@@ -95,7 +95,7 @@ def _say_weights(given: Mapping[str, Any]) -> None:
 
 
 def _held(model: Any, given: Mapping[str, Any]) -> list[Any] | None:
-    """The arrays that are validated on, as callbacks had them: inputs, labels, weights and the phase."""
+    """Returns the arrays that are validated on, as callbacks had them: inputs, labels, weights and the phase."""
     held, share = given.get("validation_data"), given.get("validation_split")
     if held is None and share:
         inputs, labels = _arrays(given.get("x")), _arrays(given.get("y"))

@@ -59,7 +59,7 @@ def fit_generator(model: Any, day: Day, given: dict[str, Any]) -> Any:
 
 
 def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """The loss and the metrics over batches."""
+    """Returns the loss and the metrics over batches."""
     _say_queues(given)
     batches, steps = _batches(given)
     verbose = given.pop("verbose", 0)
@@ -69,7 +69,7 @@ def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, A
 
 
 def predict_generator(model: Any, given: dict[str, Any]) -> Any:
-    """What the model gives for the rows of batches."""
+    """Returns what the model gives for the rows of batches."""
     _say_queues(given)
     batches, steps = _batches(given, (tuple,))
     verbose = given.pop("verbose", 0)
@@ -134,7 +134,7 @@ def _fit_by_rows(
 
 
 def _taken(batches: Iterator[Any], rows: Any, name: str) -> Iterator[Any]:
-    """The next batches, until they are as many rows."""
+    """Yields the next batches, until they are as many rows."""
     seen = 0
     while seen < rows:
         batch = next(batches, None)
@@ -172,7 +172,7 @@ def _tuple(batch: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
 
 
 def _stream(batches: Any, steps: int | None, kinds: tuple[type, ...] = (list, tuple)) -> Any:
-    """What Keras takes: a sequence that is long enough itself, and else batches without end."""
+    """Returns what Keras takes: a sequence that is long enough itself, and else batches without end."""
     if _has_length(batches) and (steps is None or (steps <= len(batches) and not hasattr(batches, "__next__"))):
         return batches
     return _endless(batches, kinds)
@@ -214,7 +214,7 @@ def _batches(given: dict[str, Any], kinds: tuple[type, ...] = (list, tuple)) -> 
 
 
 def _whole(steps: Any) -> int | None:
-    """A number of batches; a share of one was one more, as in `len(x) / 32`."""
+    """Returns a number of batches; a share of one was one more, as in `len(x) / 32`."""
     return None if steps is None else math.ceil(steps)
 
 

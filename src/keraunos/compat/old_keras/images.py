@@ -75,7 +75,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         return _as_then(super().flow_from_directory(*arguments, **named))
 
     def standardize(self, x: Any) -> Any:
-        """One image as the network is given it."""
+        """Returns one image as the network is given it."""
         if self.preprocessing_function:
             x = self.preprocessing_function(x)
         if self.rescale:
@@ -125,7 +125,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         self.principal_components = self.zca_whitening_matrix
 
     def get_random_transform(self, img_shape: Sequence[int], seed: int | None = None) -> dict[str, Any]:
-        """What is done to one image, drawn in the order of then."""
+        """Returns what is done to one image, drawn in the order of then."""
         if self.day.speaks_keras_2:
             return dict(super().get_random_transform(img_shape, seed))
         if seed is not None:
@@ -148,7 +148,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         return found | self._flips()
 
     def apply_transform(self, x: Any, transform_parameters: Mapping[str, Any]) -> Any:
-        """The image, moved, shifted in its channels and flipped."""
+        """Returns the image, moved, shifted in its channels and flipped."""
         if self.day.name == "0":
             return _moved_in_keras_0(x, transform_parameters)
         axes = (self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1)
@@ -193,14 +193,14 @@ def generator_class(day: Day, module: str) -> type:
 
 
 def moved(x: Any, parameters: Mapping[str, Any], axes: Sequence[int], fill: str, cval: float, *, radians: bool) -> Any:
-    """The image, turned, shifted along its rows and columns, sheared and zoomed about its middle.
+    """Returns the image, turned, shifted along its rows and columns, sheared and zoomed about its middle.
 
     Args:
         x: the image.
         parameters: `theta` in degrees, `tx` along rows and `ty` along columns in pixels, `shear`, `zx` and `zy`.
         axes: of rows, columns and channels.
         fill: what is outside of the image.
-        cval: the value there, where `fill` is 'constant'.
+        cval: the value there, if `fill` is 'constant'.
         radians: whether `shear` is in radians; pixels were taken from the nearest one as long as it was.
     """
     from scipy import ndimage
@@ -222,7 +222,10 @@ def moved(x: Any, parameters: Mapping[str, Any], axes: Sequence[int], fill: str,
 
 
 def _moved_in_keras_0(x: Any, parameters: Mapping[str, Any]) -> Any:
-    """Its images had the channels first, and were interpolated at each step; the shear took the channels for rows."""
+    """Its images had the channels first, and were interpolated at each step.
+
+    The shear took the channels for rows.
+    """
     from scipy import ndimage
 
     if parameters["theta"]:
@@ -239,7 +242,7 @@ def _moved_in_keras_0(x: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def tools(day: Day) -> dict[str, Any]:
-    """The functions of the module."""
+    """Returns the functions of the module."""
 
     def img_to_array(img: Any, *arguments: Any, **named: Any) -> Any:
         return keras.utils.img_to_array(img, data_format=_format("img_to_array", day, arguments, named))
@@ -251,7 +254,7 @@ def tools(day: Day) -> dict[str, Any]:
         elif len(arguments) > 1:
             arguments, scale = arguments[:1], arguments[1]
         x = np.asarray(x, dtype=keras.config.floatx())
-        if scale:  # today's takes the least value for black, even where none is negative
+        if scale:  # today's takes the least value for black, even if none is negative
             x = x + max(-np.min(x), 0)
             x = x * (255 / (np.max(x) or 1))
         return keras.utils.array_to_img(x, _format("array_to_img", day, arguments, named), scale=False)
@@ -270,7 +273,7 @@ def tools(day: Day) -> dict[str, Any]:
 
 
 def list_pictures(directory: str, ext: str = "jpg|jpeg|bmp|png") -> list[str]:
-    """The files below a folder that are named like pictures."""
+    """Returns the files below a folder that are named like pictures."""
     pattern = re.compile(rf"(\w+\.(?:{ext}))")
     return [f"{root}/{name}" for root, _, names in os.walk(directory) for name in names if pattern.match(name)]
 
@@ -288,7 +291,7 @@ def _format(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, A
 
 
 def _arguments(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `ImageDataGenerator` by today's names."""
+    """Returns the arguments of `ImageDataGenerator` by today's names."""
     if not day.speaks_keras_2 and len(arguments) > _STEADY:
         raise JobError(
             f"ImageDataGenerator of Keras {day.name} takes {_STEADY} arguments without a name: others moved "
@@ -315,7 +318,7 @@ def _arguments(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def _as_then(iterator: Any) -> Any:
-    """The batches, with the attributes that programs read."""
+    """Returns the batches, with the attributes that programs read."""
     iterator.next = iterator.__next__
     iterator.N = iterator.n
     if hasattr(iterator, "class_indices"):

@@ -58,7 +58,7 @@ first_inputs: WeakKeyDictionary[Any, tuple[tuple[int | None, ...], str | None]] 
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The layer that a call of Keras 0 or 1 means."""
+    """Returns the layer that a call of Keras 0 or 1 means."""
     entry = LAYERS[name]
     given, first = _by_name(name, entry, day, arguments, named)
     if not first:
@@ -120,14 +120,14 @@ def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def _is_own(argument: str, name: str) -> bool:
-    """Whether an argument that describes inputs elsewhere is one of the layer's own."""
+    """Returns whether an argument that describes inputs elsewhere is one of the layer's own."""
     return argument == "input_dim" and name == "Embedding"
 
 
 def _by_name(
     name: str, entry: LayerSignature, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """The arguments of a call by their old names, and whether its form is that before Keras 0.2."""
+    """Returns the arguments of a call by their old names, and whether its form is that before Keras 0.2."""
     given = dict(named)
     if name == "Reshape" and len(arguments) > 1 and all(isinstance(each, int) for each in arguments):
         arguments = [tuple(arguments)]  # Keras before 0.2
@@ -166,7 +166,7 @@ def _by_name(
 
 
 def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
-    """Whether a call has the form that it had before Keras 0.2, with the size of the input."""
+    """Returns whether a call has the form that it had before Keras 0.2, with the size of the input."""
     leading = [each for each in arguments[:count] if isinstance(each, int) and not isinstance(each, bool)]
     told = len(leading) == count
     if told and day.name != "0":
@@ -179,7 +179,7 @@ def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
 
 
 def _renamed(name: str, entry: LayerSignature, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
-    """The arguments by today's names, with today's values."""
+    """Returns the arguments by today's names, with today's values."""
     today: dict[str, Any] = {}
     parts = {part for each in entry.joined.values() for part in each}
     for new, sources in entry.joined.items():
@@ -217,7 +217,7 @@ def _defaults(name: str, entry: LayerSignature, day: Day, *, first: bool) -> dic
 
 
 def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What recurrent layers have besides: options of the loop, the bias of the forget gate."""
+    """Returns what recurrent layers have besides: options of the loop, the bias of the forget gate."""
     loop = {each: given[each] for each in ("return_sequences", "go_backwards", "stateful", "unroll") if each in given}
     economy = given.get("consume_less", "cpu")
     if economy not in {"cpu", "mem", "gpu"}:
@@ -231,7 +231,7 @@ def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...] | None:
-    """The shape of the input, rows included, where the layer was told it."""
+    """Returns the shape of the input, rows included, where the layer was told it."""
     if common.get("batch_input_shape") is not None:
         return tuple(common["batch_input_shape"])
     if common.get("input_shape") is not None:
@@ -249,7 +249,7 @@ def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...]
 
 
 def _check_ordering(name: str, entry: LayerSignature, shape: Any, day: Day) -> None:
-    """Refuse a picture whose channels may be at either end where nothing says at which."""
+    """Refuse a picture whose channels may be at either end if nothing says at which."""
     if entry.today not in _IMAGES or values.orders_channels(day):
         return
     if day.name == "1":
@@ -295,7 +295,10 @@ def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[s
 
 
 def _pads(name: str, padding: Any) -> Any:
-    """How many zeros there are at each end, as today's layer takes them; a dict or four numbers in Keras 1.2."""
+    """Returns how many zeros there are at each end, as today's layer takes them.
+
+    A dict or four numbers in Keras 1.2.
+    """
     sides = _SIDES.get(name, ())
     if isinstance(padding, Mapping):
         if not sides or not padding.keys() <= set(sides):
@@ -327,6 +330,6 @@ def _class_of(name: str, data_format: str | None) -> Any:
 
 
 def today_of(name: str) -> Any:
-    """The class of an entry of the table."""
+    """Returns the class of an entry of the table."""
     module, _, attribute = name.rpartition(":")
     return getattr(import_module(module), attribute) if module else getattr(keras.layers, name)

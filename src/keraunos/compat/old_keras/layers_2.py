@@ -29,7 +29,7 @@ _NEW_NAMES = {"Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The layer that a call of Keras 2 means."""
+    """Returns the layer that a call of Keras 2 means."""
     wide = {"AtrousConvolution1D": "Conv1D", "AtrousConvolution2D": "Conv2D"}
     if name in wide:
         named = {("dilation_rate" if each == "atrous_rate" else each): value for each, value in named.items()}
@@ -97,7 +97,7 @@ def _joined_kernel(name: str, places: list[Any]) -> list[Any]:
 
 
 def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
-    """The arguments by today's names; those of Keras 1 were taken too."""
+    """Returns the arguments by today's names; those of Keras 1 were taken too."""
     old = _OLD_ENTRIES.get(name)
     given: dict[str, Any] = {}
     for each, value in named.items():
@@ -123,7 +123,7 @@ def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
 
 
 def _format_of(name: str, places: Sequence[Any], given: Mapping[str, Any]) -> str | None:
-    """Where channels are, if the call says so: by name, or after the sizes, steps and border."""
+    """Returns where channels are, if the call says so: by name, or after the sizes, steps and border."""
     place = {"Conv2D": 4, "Conv3D": 4}.get(name, 3 if name.endswith(("Pooling2D", "Pooling3D")) else None)
     told = places[place] if place is not None and len(places) > place else given.get("data_format")
     return told if isinstance(told, str) else None
@@ -134,7 +134,7 @@ def _format(value: Any) -> Any:
 
 
 def _shape(name: str, given: dict[str, Any]) -> tuple[int | None, ...] | None:
-    """The shape of the input, rows included; takes what says so out of `given`."""
+    """Returns the shape of the input, rows included; takes what says so out of `given`."""
     length = given.pop("input_length", None)
     shape, batch = given.pop("input_shape", None), given.pop("batch_input_shape", None)
     rows = given.pop("batch_size", None)

@@ -16,7 +16,7 @@ class OldName:
         module: the module of ours that has the name.
         name: the name.
         make: from the arguments of a call to what it makes.
-        today: today's class; `None` where there is none.
+        today: today's class; `None` if there is none.
         base: what a subclass of it inherits from, one class or several; a text is why there can be none.
         own: attributes of the class that are not today's.
     """
@@ -39,7 +39,7 @@ class OldName:
         vars(self).update(own or {})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What the call made then, as an object of today's."""
+        """Returns what the call made then, as an object of today's."""
         return self._make(arguments, named)
 
     def __instancecheck__(self, value: Any) -> bool:
@@ -69,7 +69,7 @@ class OldName:
 
 
 def refused(module: str, name: str, instead: str) -> OldName:
-    """A name that is there, and says when it is used why it cannot be kept."""
+    """Returns a name that is there, and says when it is used why it cannot be kept."""
 
     def refuse(_arguments: Any, _named: Any) -> NoReturn:
         raise JobError(f"{name} cannot be kept on today's Keras. Received: a program that uses it. {instead}")

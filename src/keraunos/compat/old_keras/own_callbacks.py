@@ -41,13 +41,13 @@ class _Watching(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is use
         self.best = -math.inf if self.grows else math.inf
 
     def improved(self, current: float) -> bool:
-        """Whether a value is better than the best."""
+        """Returns whether a value is better than the best."""
         if self.grows:
             return bool(current - self.min_delta > self.best)
         return bool(current + self.min_delta < self.best)
 
     def current(self, logs: Mapping[str, Any] | None) -> float | None:
-        """The quantity, if the epoch has it."""
+        """Returns the quantity, if the epoch has it."""
         found = (logs or {}).get(self.monitor)
         if found is None:
             logger.warning(
@@ -82,7 +82,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
             self.best = self.baseline
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compare, and stop where there was no improvement for long."""
+        """Compare, and stop if there was no improvement for long."""
         current = self.current(logs)
         if current is None:
             return
@@ -100,7 +100,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
                 self.model.set_weights(self.best_weights)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Say where it stopped; weights are restored only where it did."""
+        """Say where it stopped; weights are restored only if it did."""
         if self.stopped_epoch > 0 and self.verbose > 0:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping")  # noqa: T201 - what verbose asks for
 
@@ -124,7 +124,7 @@ class ReduceLROnPlateau(_Watching, keras.callbacks.ReduceLROnPlateau):  # type: 
         self.wait = self.cooldown_counter = 0
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compare, and make the rate smaller where there was no improvement for long."""
+        """Compare, and make the rate smaller if there was no improvement for long."""
         rate = self.model.optimizer.lr
         if logs is not None:
             logs["lr"] = _number(rate)
@@ -258,7 +258,7 @@ class EachBatch(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is use
 
     @staticmethod
     def fits(model: Any) -> bool:
-        """Whether the model's metrics are sums, so that those of batches add up."""
+        """Returns whether the model's metrics are sums, so that those of batches add up."""
         inner = [each for metric in model.metrics for each in getattr(metric, "metrics", [metric])]
         return all(isinstance(each, (keras.metrics.Mean, own_metrics.BatchMetric)) for each in inner)
 

@@ -17,7 +17,7 @@ _FIRST = "channels_first"
 
 
 def class_of(name: str, data_format: str | None) -> Any:
-    """The class of a layer: one of these where channels come first and the backend has to be helped."""
+    """Returns the class of a layer: one of these where channels come first and the backend has to be helped."""
     ordering = data_format or keras.config.image_data_format()
     if ordering == _FIRST and keras.config.backend() == "tensorflow" and name in _CLASSES:
         return _CLASSES[name]
@@ -30,7 +30,7 @@ class _Moving:
     data_format: str
 
     def call(self, inputs: Any) -> Any:
-        """What the layer gives, its channels first again."""
+        """Returns what the layer gives, its channels first again."""
         if self.data_format != _FIRST:
             return super().call(inputs)  # type: ignore[misc]
         axes = len(inputs.shape)

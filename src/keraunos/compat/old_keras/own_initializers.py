@@ -28,7 +28,7 @@ class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
         initializer: a VarianceScaling or an Orthogonal.
         rule: how fans were counted: 'th' and 'tf' with a kernel's size in both, 'whole th' and 'whole tf' with it in
             the inputs alone, 'first' as until Keras 0.3.2.
-        axes: for each axis of then, which it is of today's; `None` where they are the same.
+        axes: for each axis of then, which it is of today's; `None` if they are the same.
     """
 
     def __init__(self, initializer: Any, rule: str, axes: Sequence[int] | None = None) -> None:
@@ -37,7 +37,7 @@ class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
         self.axes = None if axes is None else tuple(axes)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The weights, of today's shape."""
+        """Returns the weights, of today's shape."""
         axes = tuple(range(len(shape))) if self.axes is None else self.axes
         then = tuple(1 if axis == NO_AXIS else int(shape[axis]) for axis in axes)
         if isinstance(self.initializer, keras.initializers.VarianceScaling):
@@ -67,7 +67,7 @@ class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
 
 
 def fans(shape: Sequence[int], rule: str) -> tuple[float, float]:
-    """How many inputs and outputs a weight of that shape counted as having."""
+    """Returns how many inputs and outputs a weight of that shape counted as having."""
     if len(shape) == 2:
         return float(shape[0]), float(shape[1])
     if rule == "first":

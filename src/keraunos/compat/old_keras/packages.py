@@ -83,7 +83,7 @@ class _Maker(Loader):
 
 
 def _late(package: str, day: Day, name: str) -> Any:
-    """A module of the package, or a name that Keras 2 had at its top."""
+    """Returns a module of the package, or a name that Keras 2 had at its top."""
     if name in _PARTS:
         return import_module(f"{package}.{name}")
     if day.speaks_keras_2 and name in {"Input", "Model", "Sequential"}:

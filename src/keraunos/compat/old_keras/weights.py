@@ -20,7 +20,7 @@ _WITH_AXIS = 4  # axes of a kernel of Convolution1D
 
 
 def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[Any]] = list) -> Any:
-    """The layer, which has these weights as soon as it has any."""
+    """Returns the layer, which has these weights as soon as it has any."""
     if weights is None:
         return layer
     if not isinstance(weights, (list, tuple)):
@@ -43,7 +43,7 @@ def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[
 
 
 def laid_out(name: str, channels_first: bool) -> Callable[[list[Any]], list[Any]]:
-    """What makes of a layer's weights as they lay in Keras 0 and 1 those of today."""
+    """Returns what makes of a layer's weights as they lay in Keras 0 and 1 those of today."""
     return functools.partial(_laid_out, name, channels_first)
 
 

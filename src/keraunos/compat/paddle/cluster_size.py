@@ -14,7 +14,10 @@ _ARGUMENTS = ("trainerNum", "pServerNum")
 
 
 def slots_of(source: bytes) -> int | None:
-    """The most trainers and servers together that a call of `setCluster` with plain numbers asks for; `None`: none."""
+    """Returns the most trainers and servers together that a call of `setCluster` with plain numbers asks for.
+
+    `None`: none.
+    """
     tree = tree_of(source)
     if tree is None:
         # Whoever runs the program tells what is wrong with it.

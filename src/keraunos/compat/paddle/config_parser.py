@@ -117,7 +117,7 @@ def parse_config(trainer_config: Any, config_arg_str: str = "") -> TrainerConfig
 
 
 class _WhenUsed(type):
-    """Stands for the estimator, so that a configuration can be parsed where nothing of Spark is loaded."""
+    """Stands for the estimator, so that a configuration can be parsed if nothing of Spark is loaded."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         return _estimator()(*arguments, **keywords)

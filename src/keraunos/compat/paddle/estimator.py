@@ -41,7 +41,7 @@ _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entrop
 
 
 def trainer_config(value: Any) -> str:
-    """A configuration as text, which is what a Param can hold."""
+    """Returns a configuration as text, which is what a Param can hold."""
     if isinstance(value, TrainerConfig):
         return value.to_json()
     if isinstance(value, str):
@@ -93,7 +93,7 @@ class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
     )
 
     def _given_columns(self) -> tuple[dict[str, str], str]:
-        """The columns that were given by layer, and the one for a single layer of features."""
+        """Returns the columns that were given by layer, and the one for a single layer of features."""
         features = self.getFeaturesCol()
         if isinstance(features, Mapping):
             return {**self.getInputCols(), **{name: str(column) for name, column in features.items()}}, ""
@@ -134,7 +134,7 @@ class HasTraining(Settings):
     )
 
     def getConfig(self) -> TrainerConfig:
-        """The configuration."""
+        """Returns the configuration."""
         text = self._get("config")
         if text is None:
             raise JobError(
@@ -156,7 +156,7 @@ class PaddleModel(FittedModel, HasPaddleColumns):
         return TrainerConfig.from_json(self._facts["config"])
 
     def parameters(self) -> dict[str, Any]:
-        """The values of the network's parameters by their Paddle names, in Paddle's layout."""
+        """Returns the values of the network's parameters by their Paddle names, in Paddle's layout."""
         return parameter_values(self.model)
 
     def saveParameters(self, path: str) -> None:
@@ -202,16 +202,16 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         self.setParams(**params)
 
     def write(self) -> KerasWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return KerasWriter(self)
 
     @classmethod
     def read(cls) -> KerasReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return KerasReader(cls)
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """What `fit` would do, for a search to run; `workers` in place of `trainerNum`."""
+        """Returns what `fit` would do, for a search to run; `workers` in place of `trainerNum`."""
         config, trainers = self.getConfig(), workers or self.getTrainerNum()
         sources = self._sources(config.model_config, dataset.schema)
         layers = layers_of(config.model_config)
@@ -325,7 +325,7 @@ def keras_models(
 
 
 def compiled(network: LoweredNetwork, config: TrainerConfig, trainers: int, samples_per_pass: int | None) -> Any:
-    """The model to train, with Paddle's own way to step."""
+    """Returns the model to train, with Paddle's own way to step."""
     trainer = network.trainer()
     names = ["cost", *network.evaluators]
     trainer.compile(
@@ -339,12 +339,12 @@ def compiled(network: LoweredNetwork, config: TrainerConfig, trainers: int, samp
 
 
 def layers_of(model: ModelConfig) -> dict[str, LayerConfig]:
-    """The data layers by name."""
+    """Returns the data layers by name."""
     return {layer.name: layer for layer in model.layers if layer.type == "data"}
 
 
 def parameter_values(model: Any) -> dict[str, Any]:
-    """The parameters of a lowered model by their Paddle names."""
+    """Returns the parameters of a lowered model by their Paddle names."""
     return {name: np.array(keras.ops.convert_to_numpy(each.value)) for name, each in _parameters(model).items()}
 
 

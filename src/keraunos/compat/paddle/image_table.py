@@ -12,7 +12,7 @@ from keraunos.data.images import read_images
 
 
 def load_image_table(spark: Any, path: str, size: int | None = None, **options: Any) -> Any:
-    """The images under a folder as a DataFrame with the columns `image` and `label`.
+    """Returns the images under a folder as a DataFrame with the columns `image` and `label`.
 
     Args:
         spark: a session or an `SQLContext`.

@@ -120,7 +120,7 @@ def Parameter(name: str, size: int, dims: Any = (), **attributes: Any) -> Parame
 
 
 def get_config_arg(name: str, type: Callable[[Any], Any], default: Any = None) -> Any:  # noqa: A002 - Paddle's word
-    """A config arg, as the type makes it of its text; the default where there is none."""
+    """Returns a config arg, as the type makes it of its text; the default if there is none."""
     args = current("get_config_arg").args
     if name not in args:
         return default

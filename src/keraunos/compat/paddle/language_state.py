@@ -57,12 +57,12 @@ class Configuration:
     extras: dict[str, Any] = field(default_factory=dict)
 
     def flag(self, name: str) -> bool:
-        """Whether a config arg says yes; `False` without it."""
+        """Returns whether a config arg says yes; `False` without it."""
         return truth(name, self.args[name]) if name in self.args else False
 
 
 def truth(name: str, text: str) -> bool:
-    """What a config arg means as a boolean."""
+    """Returns what a config arg means as a boolean."""
     if text in ("True", "1", "true"):
         return True
     if text in ("False", "0", "false"):
@@ -71,7 +71,7 @@ def truth(name: str, text: str) -> bool:
 
 
 def current(caller: str) -> Configuration:
-    """The configuration that is being written; `caller` is the function of the language that asks for it."""
+    """Returns the configuration that is being written; `caller` is the function of the language that asks for it."""
     found = _CURRENT.get()
     if found is None:
         raise ModelError(

@@ -38,7 +38,7 @@ class ConfigValue:
     """Refuses keywords that it does not have, naming the nearest."""
 
     def __new__(cls, *_: Any, **keywords: Any) -> Self:
-        """An empty value, once the keywords are known to be right."""
+        """Returns an empty value, once the keywords are known to be right."""
         known = [each.name for each in fields(cls)]  # type: ignore[arg-type]
         for keyword in keywords:
             if keyword not in known:
@@ -47,7 +47,7 @@ class ConfigValue:
 
 
 def unknown(owner: str, what: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that an owner does not know, with the nearest one as a hint."""
+    """Returns the message for a name that an owner does not know, with the nearest one as a hint."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Leave out {name!r}."
@@ -227,6 +227,6 @@ class Input(ConfigValue):
 
 
 def parameter_attributes(value: Any) -> dict[str, Any]:
-    """What a value says of its parameter; what it leaves open is left out."""
+    """Returns what a value says of its parameter; what it leaves open is left out."""
     told = {name: getattr(value, name, None) for name in PARAMETER_ATTRIBUTES}
     return {name: each for name, each in told.items() if each is not None}

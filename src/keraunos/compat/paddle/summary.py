@@ -21,7 +21,7 @@ _SIDES = {
 
 
 def summary(config: TrainerConfig) -> str:
-    """The table, with totals below it; a parameter that several layers share counts once in the totals."""
+    """Returns the table, with totals below it; a parameter that several layers share counts once in the totals."""
     model = config.model_config
     sizes = {parameter.name: parameter.size for parameter in model.parameters}
     seen: set[str] = set()

@@ -1,6 +1,6 @@
 """What tells a program for Python 2 from one for Python 3. Runs on the driver and on executors.
 
-A source that today's Python compiles is taken for Python 2 only where it uses a name that no Python 3 has, binds it
+A source that today's Python compiles is taken for Python 2 only if it uses a name that no Python 3 has, binds it
 nowhere, asks nowhere which Python it runs on, and has nothing in it that only Python 3 has.
 """
 
@@ -55,7 +55,7 @@ class Python2Evidence:
 
 
 def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Python2Evidence | None:
-    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
+    """Returns the first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
 
     One `beside` a program for Python 2 needs no such name.
     """
@@ -72,7 +72,7 @@ def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Python2Evi
 
 
 def of_old_syntax(text: str, error: SyntaxError) -> Python2Evidence | None:
-    """The line that only Python 2 takes, where the error or a look at the lines shows one."""
+    """Returns the line that only Python 2 takes, where the error or a look at the lines shows one."""
     if isinstance(error, TabError):
         return Python2Evidence(error.lineno or 1, "tabs and spaces in one block")
     lines = text.splitlines()
@@ -84,7 +84,7 @@ def of_old_syntax(text: str, error: SyntaxError) -> Python2Evidence | None:
 
 
 def needs_python_3(tree: ast.Module, *, translated: bool = False) -> bool:
-    """Whether there is anything in a program that Python 2 does not take."""
+    """Returns whether there is anything in a program that Python 2 does not take."""
     prints = translated or any(
         isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "print_function"
         for node in tree.body
@@ -93,7 +93,7 @@ def needs_python_3(tree: ast.Module, *, translated: bool = False) -> bool:
 
 
 def line_of(text: str, number: int) -> str:
-    """A line of a source, without its indentation."""
+    """Returns a line of a source, without its indentation."""
     lines = text.splitlines()
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
@@ -140,7 +140,7 @@ def _knows_both(tree: ast.Module) -> bool:
 
 
 def _leftmost(node: ast.expr) -> ast.expr | None:
-    """What an expression begins with, where that is another one."""
+    """Returns what an expression begins with, where that is another one."""
     if isinstance(node, ast.BinOp):
         return node.left
     if isinstance(node, ast.Tuple) and node.elts:
@@ -165,7 +165,7 @@ class _Names(ast.NodeVisitor):
         self._methods: list[Python2Evidence] = []
 
     def first(self) -> Python2Evidence | None:
-        """The first use of a name that only Python 2 has."""
+        """Returns the first use of a name that only Python 2 has."""
         known = STRONG if self._stars else STRONG | WEAK
         found = [
             Python2Evidence(line, name) for line, name in self._loaded if name in known and name not in self._bound
@@ -238,7 +238,7 @@ class _Names(ast.NodeVisitor):
             self._sure.append(Python2Evidence(line, f"import {name}"))
 
     def _has_its_own(self, root: str) -> bool:
-        """Whether there is a module of that name today: the program's, or one that somebody has installed."""
+        """Returns whether there is a module of that name today: the program's, or one that somebody has installed."""
         if (self._folder / f"{root}.py").is_file() or (self._folder / root).is_dir():
             return True
         try:

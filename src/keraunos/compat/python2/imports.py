@@ -67,7 +67,7 @@ class _TranslatingLoader(SourceFileLoader):
     beside: ClassVar[bool] = False
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """The module's code, translated if need be."""
+        """Returns the module's code, translated if need be."""
         path = self.get_filename(fullname)
         package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
         read = program.read(self.get_data(path), path, package, beside=self.beside)

@@ -62,7 +62,7 @@ def divide_arrays(left: Any, right: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def divide_in_place(value: Any, by: Any) -> Any:
-    """What `value /= by` leaves in `value`."""
+    """Returns what `value /= by` leaves in `value`."""
     if isinstance(value, np.ndarray) and _is_whole(value) and _is_whole(by):
         return np.floor_divide(value, by, out=value)
     if isinstance(value, np.ndarray):
@@ -142,7 +142,7 @@ def sort(owner: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def sort_arguments(cmp: Any = None, key: Any = None, reverse: Any = False) -> dict[str, Any]:
-    """The arguments of Python 2's sorts in terms of today's."""
+    """Returns the arguments of Python 2's sorts in terms of today's."""
     if cmp is not None:
         compared = functools.cmp_to_key(cmp)
         by = key
@@ -188,7 +188,7 @@ def _listed(found: Any) -> Any:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether a value is of whole numbers: an int, or an array or list of them."""
+    """Returns whether a value is of whole numbers: an int, or an array or list of them."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "biu"
     if isinstance(value, list | tuple):

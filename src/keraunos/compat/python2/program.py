@@ -50,7 +50,7 @@ def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -
 
 
 def tree_of(source: bytes) -> ast.Module | None:
-    """A source's syntax tree, of whichever Python; `None` where it has none."""
+    """Returns a source's syntax tree, of whichever Python; `None` if it has none."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
@@ -64,7 +64,7 @@ def tree_of(source: bytes) -> ast.Module | None:
 
 
 def function_tree(source: str, function: FunctionType) -> ast.Module:
-    """The syntax tree of a function's source, with the meanings that its module has; raises `SyntaxError`."""
+    """Returns the syntax tree of a function's source, with the meanings that its module has; raises `SyntaxError`."""
     from keraunos.compat.python2 import rewriting
 
     if rewriting.OPERATIONS not in function.__globals__:
@@ -79,7 +79,7 @@ def function_tree(source: str, function: FunctionType) -> ast.Module:
 
 
 def is_operation(function: ast.expr) -> bool:
-    """Whether a call in such a tree is one of an operation of Python 2."""
+    """Returns whether a call in such a tree is one of an operation of Python 2."""
     from keraunos.compat.python2 import rewriting
 
     home = function.value if isinstance(function, ast.Attribute) else None
@@ -89,7 +89,7 @@ def is_operation(function: ast.expr) -> bool:
 def _translated(
     source: bytes, path: str, package: str, why: SyntaxError | evidence.Python2Evidence
 ) -> CompiledSource | None:
-    """The program in today's Python; `None` if it is not one for Python 2 after all."""
+    """Returns the program in today's Python; `None` if it is not one for Python 2 after all."""
     try:
         text = _decoded(source)
     except (SyntaxError, UnicodeDecodeError):
@@ -110,7 +110,7 @@ def _translated(
     except syntax.NotPythonError:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what today's Python advises is none of that program's
+        warnings.simplefilter("ignore")  # what today's Python advises is not one of that program's
         try:
             tree = ast.parse(new.text, path)
             if evidence.needs_python_3(tree, translated=True):

@@ -39,7 +39,7 @@ class Translation:
 
 
 def translate(text: str) -> Translation:
-    """The source in the syntax of Python 3; raises `NotPythonError` where it is none of Python 2."""
+    """Returns the source in the syntax of Python 3; raises `NotPythonError` if it is not one of Python 2."""
     source = _plain_indents(text if text.endswith("\n") else text + "\n")
     tool = _tool()
     tree = tool.refactor_string(source, "the program")

@@ -84,12 +84,12 @@ def text(kind: Any, value: Any) -> Any:
 
 
 def each(owner: Any) -> Any:
-    """What a loop goes through: of bytes the characters."""
+    """Returns what a loop goes through: of bytes the characters."""
     return map(chr, owner) if isinstance(owner, bytes) else owner
 
 
 def is_instance(value: Any, types: Any) -> bool:
-    """`isinstance(value, types)`, where `str` is among the types."""
+    """`isinstance(value, types)`, if `str` is among the types."""
     return isinstance(value, types) or (isinstance(value, bytes) and issubclass(str, types))
 
 
@@ -124,7 +124,7 @@ def say(*values: Any, **named: Any) -> None:
 
 
 def _same(left: Any, right: Any) -> Any:
-    """Whether text equals bytes, or what holds the one what holds the other; `None` where Python 3 says it."""
+    """Returns whether text equals bytes, or what holds the one what holds the other; `None` if Python 3 says it."""
     for text, other in ((left, right), (right, left)):
         if isinstance(text, str) and (isinstance(other, bytes) or _holds_bytes(other)):
             return text == as_text(other) if isinstance(other, bytes) else other == text.encode()
@@ -138,7 +138,7 @@ def _holds_bytes(value: Any) -> bool:
 
 
 def _other(value: str | bytes) -> str | bytes:
-    """Text as bytes and bytes as text."""
+    """Returns text as bytes and bytes as text."""
     return value.encode() if isinstance(value, str) else as_text(value)
 
 

@@ -34,7 +34,7 @@ def install_on_driver(system: System) -> None:
 
 
 def named(target: str) -> Any:
-    """What `module:attribute` names, or the module."""
+    """Returns what `module:attribute` names, or the module."""
     module, _, attribute = target.partition(":")
     return getattr(import_module(module), attribute) if attribute else import_module(module)
 
@@ -54,7 +54,7 @@ def install(system: System) -> None:
 
 
 class AliasFinder(MetaPathFinder):
-    """Finds a system's modules, and says so where a system had one that Keraunos lacks."""
+    """Finds a system's modules, and says so if a system had one that Keraunos lacks."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -63,7 +63,7 @@ class AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's spec if its first name is one of the system's."""
+        """Returns the module's spec if its first name is one of the system's."""
         root, dot, rest = fullname.partition(".")
         if root not in self._prefixes or (root in self._system.fallbacks and _has_its_own(root)):
             return None
@@ -100,6 +100,6 @@ class _Given(Loader):
 
 
 def _has_its_own(root: str) -> bool:
-    """Whether the program, or an installed package, brings a module of that name; a mere folder is none."""
+    """Returns whether the program, or an installed package, brings a module of that name; a mere folder is none."""
     found = PathFinder.find_spec(root)
     return found is not None and found.loader is not None

@@ -59,7 +59,7 @@ def give_names(numpy: Any) -> None:
 
 
 def _as_scalar(array: Any) -> Any:
-    """What an array of one element holds."""
+    """Returns what an array of one element holds."""
     return array.item()
 
 

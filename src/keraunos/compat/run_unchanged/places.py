@@ -13,14 +13,14 @@ _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in (
 
 
 def is_library(module: str) -> bool:
-    """Whether a module is known by its name to be none of the program's."""
+    """Returns whether a module is known by its name to be none of the program's."""
     root = module.partition(".")[0]
     return root in _LIBRARIES or root in sys.stdlib_module_names
 
 
 @cache
 def lies_outside_packages(file: str) -> bool:
-    """Whether a file or folder is not where packages are installed."""
+    """Returns whether a file or folder is not where packages are installed."""
     path = Path(file).resolve()
     if {"site-packages", "dist-packages"} & set(path.parts):
         return False

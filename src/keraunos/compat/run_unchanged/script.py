@@ -82,7 +82,7 @@ def of_its_day(system: System, script: str, keras: str = "") -> System:
 
 
 def _is_for_python_2(script: str) -> bool:
-    """Whether the program is, or imports a module beside it that is and that only Python 2 could import."""
+    """Returns whether the program is, or imports a module beside it that is and that only Python 2 could import."""
     from keraunos.compat.old_keras import evidence
 
     (_, source), *others = evidence.sources_of(script, source_of(script))
@@ -99,12 +99,12 @@ def _is_translated(source: bytes, path: str, *, beside: bool = False) -> bool:
 
 
 def source_of(path: str) -> bytes:
-    """A program's source, without the line that tells a notebook to run it with Spark."""
+    """Returns a program's source, without the line that tells a notebook to run it with Spark."""
     return _NOTEBOOK_LINE.sub(b"#", Path(path).read_bytes())
 
 
 def _code_of(file: str, system: System) -> CodeType:
-    """The program's code; one of today is Python's own affair."""
+    """Returns the program's code; one of today is Python's own affair."""
     # Our `from __future__` lines are none of the program's.
     source = source_of(file)
     if system.name:
@@ -113,7 +113,7 @@ def _code_of(file: str, system: System) -> CodeType:
 
 
 def folder_of(path: str) -> str:
-    """Where a script lies, and the modules beside it."""
+    """Returns where a script lies, and the modules beside it."""
     return os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - an empty path stays empty
 
 
@@ -152,7 +152,7 @@ def _use_own_names(error: BaseException, system: System) -> None:
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback as it would be if the program had been started by Python itself."""
+    """Returns the traceback as it would be if the program had been started by Python itself."""
     if traceback is None:
         return None
     rest = _without_ours(traceback.tb_next)

@@ -38,7 +38,7 @@ def install() -> None:
 
 
 def classes_of(pair: Any) -> tuple[Any, ...]:
-    """A prediction and a label, with the class of the largest score for scores. Runs on executors."""
+    """Returns a prediction and a label, with the class of the largest score for scores. Runs on executors."""
     return (*map(_class_of, pair[:2]), *pair[2:])
 
 
@@ -76,7 +76,7 @@ def _with_vectors_of_today(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _converted(stage: Any, dataset: Any) -> Any:
-    """The rows, with spark.mllib's vectors as spark.ml's in the columns that the stage reads."""
+    """Returns the rows, with spark.mllib's vectors as spark.ml's in the columns that the stage reads."""
     from pyspark.mllib.linalg import VectorUDT
     from pyspark.mllib.util import MLUtils
 

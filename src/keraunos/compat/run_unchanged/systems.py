@@ -116,7 +116,7 @@ PLAIN = System("")
 
 
 def system_named(label: str) -> System:
-    """The system of that name, or of `name:keras:python2`; `""` is a program that needs none."""
+    """Returns the system of that name, or of `name:keras:python2`; `""` is a program that needs none."""
     name, keras, python = (*label.split(":", 2), "", "")[:3]
     if not name:
         return PLAIN
@@ -127,7 +127,7 @@ def system_named(label: str) -> System:
 
 
 def with_keras(system: System, keras: str) -> System:
-    """The system for programs of that Keras; `""` leaves it open, and "3" is the one that is installed."""
+    """Returns the system for programs of that Keras; `""` leaves it open, and "3" is the one that is installed."""
     if not keras:
         return system
     if keras != TODAYS_KERAS and keras not in OLD_KERAS:

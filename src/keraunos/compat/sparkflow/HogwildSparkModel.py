@@ -112,7 +112,7 @@ class HogwildSparkModel:
 
     @staticmethod
     def determine_master(port: int) -> str:
-        """The address of this machine with a port, as `master_url` takes it."""
+        """Returns the address of this machine with a port, as `master_url` takes it."""
         import socket
 
         try:
@@ -122,7 +122,7 @@ class HogwildSparkModel:
 
 
 def _dealt_out_anew(rdd: Any, workers: int, turn: int) -> Any:
-    """The rows in other partitions, which depend on their places and the turn alone."""
+    """Returns the rows in other partitions, which depend on their places and the turn alone."""
     return rdd.zipWithUniqueId().map(lambda pair: (hash((pair[1], turn)), pair[0])).partitionBy(workers).values()
 
 

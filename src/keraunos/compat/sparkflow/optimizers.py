@@ -105,14 +105,14 @@ for _name, _known in OPTIMIZERS.items():
 
 
 def check_name(name: Any) -> str:
-    """The name of one of the ten optimizers; any other is refused."""
+    """Returns the name of one of the ten optimizers; any other is refused."""
     if not isinstance(name, str) or name not in OPTIMIZERS:
         raise JobError(one_of("tfOptimizer", name, OPTIMIZERS))
     return name
 
 
 def read_options(text: Any) -> dict[str, Any]:
-    """The options in a JSON text, or in a mapping."""
+    """Returns the options in a JSON text, or in a mapping."""
     options = text
     if isinstance(text, str):
         try:
@@ -128,10 +128,10 @@ def read_options(text: Any) -> dict[str, Any]:
 
 
 def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str, Any] | None = None) -> RuleSpec:
-    """The rule for one of the ten names.
+    """Returns the rule for one of the ten names.
 
     Options come from `options`, then from TensorFlow's defaults. The learning rate among them goes before the one that
-    is given beside them, as in SparkFlow; without either it is TensorFlow's own, or SparkFlow's where that has none.
+    is given beside them, as in SparkFlow; without either it is TensorFlow's own, or SparkFlow's if that has none.
     """
     known = OPTIMIZERS[check_name(name)]
     given = {_ALIASES.get(each, each): value for each, value in (options or {}).items()}
@@ -155,7 +155,7 @@ def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str,
 
 
 def rule_of_optimizer(optimizer: Any) -> RuleSpec:
-    """The rule for an optimizer of `tf.train`, for one of the ten names, or for what `build_optimizer` gave."""
+    """Returns the rule for an optimizer of `tf.train`, for one of the ten names, or for what `build_optimizer` gave."""
     if isinstance(optimizer, RuleSpec):
         return optimizer
     if isinstance(optimizer, str):
@@ -172,12 +172,12 @@ def rule_of_optimizer(optimizer: Any) -> RuleSpec:
 
 
 def locks(rule: RuleSpec) -> bool:
-    """Whether the optimizer itself asks for updates that do not overlap."""
+    """Returns whether the optimizer itself asks for updates that do not overlap."""
     return bool(rule.option("use_locking"))
 
 
 def _attribute(optimizer: Any, option: str) -> Any:
-    """What the optimizer was made with; the classes of `tf.train` keep it under two spellings."""
+    """Returns what the optimizer was made with; the classes of `tf.train` keep it under two spellings."""
     value = getattr(optimizer, f"_{option}", None)
     if value is None and option == "learning_rate":
         value = optimizer._lr

@@ -17,7 +17,7 @@ DEFAULT_OUTPUT = "out/Sigmoid:0"
 
 
 def tensor_name(name: str) -> conversion.Converter[str, str]:
-    """The name of a tensor; that of an operation stands for its first output."""
+    """Returns the name of a tensor; that of an operation stands for its first output."""
 
     def convert(value: str) -> str:
         if not isinstance(value, str) or not value:
@@ -28,7 +28,7 @@ def tensor_name(name: str) -> conversion.Converter[str, str]:
 
 
 def text(name: str) -> conversion.Converter[str, str]:
-    """A string."""
+    """Returns a string."""
 
     def convert(value: str) -> str:
         if not isinstance(value, str):
@@ -158,5 +158,5 @@ class GraphTrainingParams(HasGraphServing, HasLabelCol):  # type: ignore[misc]  
     )
 
     def getAqcuireLock(self) -> bool:
-        """The same, as SparkFlow spells it."""
+        """Returns the same, as SparkFlow spells it."""
         return self.getAcquireLock()

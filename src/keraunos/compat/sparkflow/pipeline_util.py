@@ -18,10 +18,10 @@ class PysparkPipelineWrapper:
 
     @staticmethod
     def unwrap(pipeline: Any) -> Any:
-        """The pipeline itself, whose stages are what they were when they were saved.
+        """Returns the pipeline itself, whose stages are what they were when they were saved.
 
-        Raises where a stage is one that SparkFlow itself saved: that is a pickled object, which runs code when it is
-        read.
+        Raises an error if a stage is one that SparkFlow itself saved: that is a pickled object, which runs code when it
+        is read.
         """
         if not isinstance(pipeline, Pipeline | PipelineModel):
             raise ModelError(f"`pipeline` must be a Pipeline or a PipelineModel. Received: {pipeline!r}.")

@@ -32,7 +32,7 @@ class TensorFlowMomentum(ElementwiseOptimizer):
     """`a = momentum a + g; w -= rate a`, or with Nesterov `w -= rate g + rate momentum a`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The accumulator."""
+        """Returns the accumulator."""
         return (0.0,)
 
     def move(self, block: Block) -> None:
@@ -69,7 +69,7 @@ class TensorFlowRMSProp(Approaching):
     """RMSProp whose mean square starts from one; `centered` takes the squared mean gradient off it."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean square, the momentum and, where it is centered, the mean gradient."""
+        """Returns the mean square, the momentum and, where it is centered, the mean gradient."""
         return (1.0, 0.0, 0.0) if self._option("centered") else (1.0, 0.0)
 
     def move(self, block: Block) -> None:
@@ -110,7 +110,7 @@ class TensorFlowAdagradDA(ElementwiseOptimizer):
     scratch_blocks = 2
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of the gradients and that of their squares."""
+        """Returns the sum of the gradients and that of their squares."""
         return (0.0, self._option("initial_gradient_squared_accumulator_value"))
 
     def move(self, block: Block) -> None:
@@ -135,7 +135,7 @@ class TensorFlowFtrl(ElementwiseOptimizer):
     scratch_blocks = 3
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of squares, and the linear term."""
+        """Returns the sum of squares, and the linear term."""
         return (self._option("initial_accumulator_value"), 0.0)
 
     def move(self, block: Block) -> None:

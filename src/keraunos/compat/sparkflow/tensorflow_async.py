@@ -44,7 +44,10 @@ _PREDICTED_AT_ONCE = 1024
 
 
 def build_optimizer(optimizer_name: str, learning_rate: float, optimizer_options: Mapping[str, Any] | None) -> RuleSpec:
-    """The optimizer on the parameter server, for HogwildSparkModel; SparkFlow gave one of TensorFlow's own here."""
+    """Returns the optimizer on the parameter server, for HogwildSparkModel.
+
+    SparkFlow gave one of TensorFlow's own here.
+    """
     return rule_of(optimizer_name, learning_rate, optimizer_options)
 
 
@@ -72,7 +75,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
         self.setParams(**params)
 
     def holding(self, model: GraphModel) -> Self:
-        """This Transformer with a graph and its values."""
+        """Returns this Transformer with a graph and its values."""
         self._trained = model
         self._live = {}
         return self
@@ -84,25 +87,28 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
         return self
 
     def getOrDefault(self, param: Any) -> Any:
-        """The value of a Param; the graph and the weights of a fitted model are turned into JSON when asked for."""
+        """Returns the value of a Param.
+
+        The graph and the weights of a fitted model are turned into JSON when asked for.
+        """
         name = param if isinstance(param, str) else param.name
         if name in self._OUTSIDE_OF_PARAMS and self._trained is not None and not self.isSet(name):
             return self._trained.graph if name == "modelJson" else _weights_of(self._trained)
         return super().getOrDefault(param)
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params; the trained values are shared, since they never change."""
+        """Returns a copy with other Params; the trained values are shared, since they never change."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         copied._live = {}
         return copied
 
     def write(self) -> KerasWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return KerasWriter(self)
 
     @classmethod
     def read(cls) -> KerasReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return KerasReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
@@ -128,7 +134,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
         return with_predictions(dataset, serving, self._broadcast(session_of(session), source.archive), {})
 
     def _model(self) -> GraphModel:
-        """The graph and its values, from the fit or from the two Params."""
+        """Returns the graph and its values, from the fit or from the two Params."""
         with self._lock:
             if self._trained is not None and not self.isSet("modelJson") and not self.isSet("modelWeights"):
                 return self._trained
@@ -145,7 +151,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
             return model
 
     def _source(self) -> Any:
-        """What workers predict with; made once for the tensors that are asked for."""
+        """Returns what workers predict with; made once for the tensors that are asked for."""
         given, output, dropout = self.getTfInput(), self.getTfOutput(), self.getTfDropout()
         if given is None or output is None:
             missing = "tfInput" if given is None else "tfOutput"
@@ -159,7 +165,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
             return self._live["source"]
 
     def _broadcast(self, session: Session, archive: bytes) -> Any:
-        """The archive on its way to the workers, once for each Spark application."""
+        """Returns the archive on its way to the workers, once for each Spark application."""
         with self._lock:
             if self._live.get("application") is not session.application:
                 self._live["application"] = session.application
@@ -184,16 +190,16 @@ class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # t
         self.setParams(**params)
 
     def write(self) -> KerasWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return KerasWriter(self)
 
     @classmethod
     def read(cls) -> KerasReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return KerasReader(cls)
 
     def _training(self) -> Training:
-        """The Params as a training."""
+        """Returns the Params as a training."""
         options = self.getOptimizerOptions()
         named = self.getTfOptimizer()
         # SparkFlow's own default is for optimizers without options; with some, TensorFlow's goes before it.
@@ -217,7 +223,7 @@ class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # t
         )
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """What `fit` would do, for a search to run; `workers` in place of as many as `partitions` allows.
+        """Returns what `fit` would do, for a search to run; `workers` in place of as many as `partitions` allows.
 
         All turns of `partitionShuffles` are run as one: a search trains that many times the iterations without dealing
         out the rows anew.

@@ -92,12 +92,12 @@ def train(
 
 
 def trained(training: Training, prepared: PreparedGraph, archive: bytes) -> GraphModel:
-    """The graph with the values that training led to, and with what it began with where nothing was trained."""
+    """Returns the graph with the values that training led to, and with what it began with if nothing was trained."""
     return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())
 
 
 def _output(graph: Any, name: str | None) -> Any:
-    """The tensor that will predict; a graph may lack the default one, since it can be named later."""
+    """Returns the tensor that will predict; a graph may lack the default one, since it can be named later."""
     if name == DEFAULT_OUTPUT and not metagraph.has_tensor(graph, name):
         logger.warning(
             "The graph has no %r, which is the default of tfOutput. Name the tensor that predicts before `transform`.",

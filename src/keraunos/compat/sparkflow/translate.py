@@ -22,7 +22,7 @@ from keraunos.job.training_job import ModelSource, TrainingJob
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 5000
-# Where no port was asked for, the next free one of these is taken.
+# If no port was asked for, the next free one of these is taken.
 DEFAULT_PORTS = (DEFAULT_PORT, DEFAULT_PORT + 99)
 
 # No partition has more rows than this, so that a batch of it is the whole partition.
@@ -89,7 +89,7 @@ def schedule_of(training: Training, turn: int = 0) -> Schedule:
 
 
 def job_of(training: Training, model: ModelSource, columns: Columns, workers: int, turn: int = 0) -> TrainingJob:
-    """The whole job."""
+    """Returns the whole job."""
     return TrainingJob(
         model=model,
         columns=columns,
@@ -101,7 +101,7 @@ def job_of(training: Training, model: ModelSource, columns: Columns, workers: in
 
 
 def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
-    """How many workers train: one a partition, but no more than were asked for and than can run at once.
+    """Returns how many workers train: one a partition, but no more than were asked for and than can run at once.
 
     Partitions that nothing is known of (a plan that Spark may still change) set no limit.
     """
@@ -109,7 +109,7 @@ def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
 
 
 def address_of(master_url: Any, port: int | None) -> tuple[str | None, tuple[int, int]]:
-    """The host and the ports that `master_url` and `port` ask for together."""
+    """Returns the host and the ports that `master_url` and `port` ask for together."""
     ports = DEFAULT_PORTS if port is None else (port, port)
     if master_url is None:
         return None, ports

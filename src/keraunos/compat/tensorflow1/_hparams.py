@@ -75,15 +75,15 @@ class HParams:
         return self.override_from_dict(json.loads(values_json))
 
     def values(self) -> dict[str, Any]:
-        """The values by their names."""
+        """Returns the values by their names."""
         return {name: getattr(self, name) for name in self._types}
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
-        """The values as a JSON object."""
+        """Returns the values as a JSON object."""
         return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value, or the default where there is none of that name."""
+        """Returns a value, or the default if there is not one of that name."""
         return getattr(self, key) if key in self._types else default
 
     def __contains__(self, key: str) -> bool:
@@ -119,7 +119,7 @@ class HParams:
 
 
 def _read(name: str, kind: type, text: str) -> Any:
-    """A value of the type from its text."""
+    """Returns a value of the type from its text."""
     if kind is bool:
         if text.lower() not in (*_TRUE, *_FALSE):
             raise ValueError(f"{name!r} must be true or false. Received: {text!r}.")
@@ -133,7 +133,7 @@ def _read(name: str, kind: type, text: str) -> Any:
 
 
 def _cast(name: str, kind: type, value: Any) -> Any:
-    """A value as one of the type, where that loses nothing."""
+    """Returns a value as one of the type, where that loses nothing."""
     if (
         value is None
         or kind is type(None)

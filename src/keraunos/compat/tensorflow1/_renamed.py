@@ -38,7 +38,7 @@ _SAME_ARGUMENTS = {
 
 
 def find(name: str) -> Any:
-    """What a name of `NAMES` stands for."""
+    """Returns what a name of `NAMES` stands for."""
     if name in _REWRITTEN:
         return _REWRITTEN[name]
     found: Any = _v1

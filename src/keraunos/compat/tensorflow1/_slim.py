@@ -1,4 +1,4 @@
-"""tf-slim, mended where today's TensorFlow broke it. Runs on the driver and on workers."""
+"""tf-slim, fixed where today's TensorFlow broke it. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = {"tf_keras.api._v1.keras.__internal__.legacy.rnn_cell": "tf.nn.rnn_cell
 
 
 def look_up(module: str, places: Sequence[str], name: str) -> Any:
-    """The first of the places' attributes of that name, or a module that a program may import from there."""
+    """Returns the first of the places' attributes of that name, or a module that a program may import from there."""
     mend()
     for place in places:
         home = import_module(place)
@@ -41,7 +41,7 @@ def look_up(module: str, places: Sequence[str], name: str) -> Any:
 
 
 def names_in(places: Sequence[str]) -> list[str]:
-    """What there is to find in the places."""
+    """Returns what there is to find in the places."""
     mend()
     return sorted({name for place in places for name in dir(import_module(place)) if not name.startswith("_")})
 

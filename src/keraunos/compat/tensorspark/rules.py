@@ -38,7 +38,7 @@ _lent: dict[str, Any] = {}
 
 @contextmanager
 def plan_with(combiner: Any, sync_interval: int, *, begun: bool = False) -> Iterator[ExchangePlan]:
-    """The plan that combines weights as `combiner` does; a combiner of the user's is at hand until the context ends.
+    """The plan that combines weights as `combiner` does; a combiner of the user's is available until the context ends.
 
     Args:
         combiner: a combiner, or `None` for the mean over all workers.
@@ -83,7 +83,7 @@ class UpdateMean(Rule):
             self._version += 1
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The number of contributions."""
+        """Returns the number of contributions."""
         return [np.array(self._version)]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:

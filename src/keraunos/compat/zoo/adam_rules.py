@@ -22,7 +22,7 @@ class ZooAdamWeightDecay(BigDLAdam):
     """`m` and `v` as of Adam; `x -= rate (m / (√v + epsilon) + weight_decay x)`."""
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Returns the learning rate of a step."""
         options = self.plan.rule.options
         return warmed(options, self._rate, int(options.get("steps_before") or 0) + step - 1)
 
@@ -39,7 +39,7 @@ class ZooAdamWeightDecay(BigDLAdam):
 
 
 def warmed(options: Mapping[str, Any], rate: float, steps: int) -> float:
-    """The rate after so many steps: it grows over the warm-up's share of `total`, and falls then."""
+    """Returns the rate after so many steps: it grows over the warm-up's share of `total`, and falls then."""
     total, portion = int(options["total"]), float(options["warmup_portion"])
     if total <= 0:
         return rate

@@ -36,7 +36,7 @@ class Rate:
         self._before = int(options.get("steps_before") or 0)
 
     def at(self, rate: float, step: int) -> float:
-        """The rate of a step, counted from 1, where `rate` is what it began with."""
+        """Returns the rate of a step, counted from 1; `rate` is the initial rate."""
         return self._schedule.rate(rate, self._decay, self._before + step - 1, 0)
 
 
@@ -48,7 +48,7 @@ class GradientClipping:
         self.range = options.get("clip_constant")
 
     def factor(self, squared_norm: float | None) -> float:
-        """What a gradient of this norm is multiplied by."""
+        """Returns what a gradient of this norm is multiplied by."""
         if self.norm is None or squared_norm is None:
             return 1.0
         norm = math.sqrt(squared_norm)
@@ -73,15 +73,15 @@ class BigDLRule(Optimizer):
 
     @classmethod
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:
-        """Whether the gradient is clipped by its norm."""
+        """Returns whether the gradient is clipped by its norm."""
         return plan.rule.option("clip_norm") is not None
 
     def option(self, name: str) -> float:
-        """A number of the method's."""
+        """Returns a number of the method's."""
         return float(self.plan.rule.options[name])
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Returns the learning rate of a step."""
         return self._schedule.at(self._rate, step)
 
 
@@ -96,7 +96,7 @@ class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
         super().take_step(sent, parameters, rate, step, squared_norm)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
-        """This slice's part of the squared norm of the mean gradient, or of the mean update."""
+        """Returns this slice's part of the squared norm of the mean gradient, or of the mean update."""
         trainable = self.part.trainable_size
         block, total = self._blocks()[0], 0.0
         for start in range(0, trainable, BLOCK):
@@ -113,7 +113,7 @@ class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
             add_product(block.gradient, block.parameters, decay, block.scratch[0])
 
     def decay_of(self, block: Block) -> Vector | float | None:
-        """The weight decay of a block's parameters; `None` for none."""
+        """Returns the weight decay of a block's parameters; `None` for none."""
         return self.plan.rule.option("weightdecay") or None
 
 
@@ -131,7 +131,7 @@ class BigDLSGD(ElementwiseRule):
         self._slots += list(self._each.values())
 
     def first_slots(self) -> Sequence[float]:
-        """The momentum, where there is one."""
+        """Returns the momentum, if there is one."""
         return [0.0] if self.plan.rule.option("momentum") else []
 
     def move(self, block: Block) -> None:
@@ -150,11 +150,11 @@ class BigDLSGD(ElementwiseRule):
         np.subtract(block.parameters, other, out=block.parameters)
 
     def decay_of(self, block: Block) -> Vector | float | None:
-        """The weight decay of a block's parameters; `None` for none."""
+        """Returns the weight decay of a block's parameters; `None` for none."""
         return self._own_of(block)["weightdecays"] if "weightdecays" in self._each else super().decay_of(block)
 
     def _own_of(self, block: Block) -> dict[str, Vector]:
-        """The numbers that each of a block's elements has for itself."""
+        """Returns the numbers that each of a block's elements has for itself."""
         return dict(zip(self._each, block.slots[len(block.slots) - len(self._each) :], strict=True))
 
     def _gather(self, velocity: Vector, gradient: Vector, other: Vector, step: int) -> None:
@@ -196,7 +196,7 @@ class BigDLAdamax(ElementwiseRule, elementwise_optimizers.Averaging):
     """`m = beta1 m + (1 - beta1) g`; `u = max(beta2 u, |g| + epsilon)`; `x -= rate / (1 - beta1ᵗ) m / u`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean of the gradient, and the norm."""
+        """Returns the mean of the gradient, and the norm."""
         return [0.0, 0.0]
 
     def move(self, block: Block) -> None:
@@ -218,7 +218,7 @@ class BigDLRMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
     """`s = decayrate s + (1 - decayrate) g²`; `x -= rate g / (√s + epsilon)`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean of the squares."""
+        """Returns the mean of the squares."""
         return [0.0]
 
     def move(self, block: Block) -> None:
@@ -237,7 +237,7 @@ class BigDLFtrl(ElementwiseRule):
     scratch_blocks = 2
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of squares, and the linear term."""
+        """Returns the sum of squares, and the linear term."""
         return [self.option("initial_accumulator_value"), 0.0]
 
     def move(self, block: Block) -> None:
@@ -265,7 +265,7 @@ class BigDLFtrl(ElementwiseRule):
 
 
 def rate_at(options: Mapping[str, Any], step: int) -> float:
-    """The learning rate that a method with these options has in a step, counted from 1."""
+    """Returns the learning rate that a method with these options has in a step, counted from 1."""
     return Rate(options).at(float(options["learning_rate"]), step)
 
 

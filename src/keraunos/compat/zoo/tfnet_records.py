@@ -20,7 +20,7 @@ from keraunos.launch.predict import predict_rdd
 
 
 def predicted(rdd: Any, graph: FrozenGraph, rows: int) -> Any:
-    """An RDD of what the graph gives for the records of an RDD."""
+    """Returns an RDD of what the graph gives for the records of an RDD."""
     names, columns = _fed(graph)
     return predict_rdd(spread_records(rdd, len(names)), _source(graph, names), columns, batch_rows=rows)
 
@@ -55,7 +55,7 @@ def measured(rdd: Any, graph: FrozenGraph, rows: int, methods: Sequence[Any]) ->
 
 
 def _fed(graph: FrozenGraph) -> tuple[list[str], Columns]:
-    """Names for the graph's inputs, and the columns of records that fill them."""
+    """Returns names for the graph's inputs, and the columns of records that fill them."""
     names = [f"x{number}" for number in range(len(graph.inputs))]
     kinds = ["bytes" if dtype.name == "string" else "number" for dtype, _ in graph.specs(graph.inputs)]
     return names, Columns(

@@ -202,7 +202,7 @@ class HasCustomObjects(Options):
     )
 
     def getCustomObjects(self) -> dict[str, Any]:
-        """The same, as the writer of spark.ml's folders asks for it."""
+        """Returns the same, as the writer of spark.ml's folders asks for it."""
         return self.get_custom_objects()
 
 

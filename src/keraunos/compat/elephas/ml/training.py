@@ -66,7 +66,7 @@ class ElephasFitter(Fitter):
         return tuple(slot for slot, _ in made), tuple(spec for _, spec in made)
 
     def _read(self, slot: Slot, spec: SlotSpec, port: Port, model: Any, signature: Signature) -> tuple[Slot, SlotSpec]:
-        """A label as it is, or as a class number that becomes one-hot."""
+        """Returns a label as it is, or as a class number that becomes one-hot."""
         name = losses.loss_name(losses.loss_for(model, port.name, signature.outputs.index(port)))
         width = port.shape[-1] if port.shape else 1
         if spec.shape != () or name in losses.SPARSE or width == 1:

@@ -87,7 +87,7 @@ class BaseParameterServer:
             self._tcp = None
 
     def get_parameters(self) -> list[Any]:
-        """The weights as they are now."""
+        """Returns the weights as they are now."""
         return self.layout.split(self._read())
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class SocketServer(BaseParameterServer):
 
 
 def key_of(port: int) -> bytes:
-    """The key of this process's server on that port."""
+    """Returns the key of this process's server on that port."""
     if port not in _keys:
         raise ClusterError(
             f"`port` must be that of a server that was started in this program. Received: {port!r}. Start the server "

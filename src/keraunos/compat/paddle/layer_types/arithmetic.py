@@ -80,7 +80,7 @@ def cos_vm(draft: Draft) -> None:
     "cos", "CosSimLayer", inputs=(2, 2), attributes={"cos_scale": 5.0}, positional=("name", "inputs", "cos_scale")
 )
 def cos(draft: Draft) -> None:
-    """The cosine between two rows; times 5 where nothing is said, a constant of the first Paddle."""
+    """The cosine between two rows; times 5 if nothing is said, a constant of the first Paddle."""
     draft.check(
         draft.input_size(0) == draft.input_size(1),
         "both inputs must have the same size",

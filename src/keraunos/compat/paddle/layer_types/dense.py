@@ -101,7 +101,7 @@ def concat(draft: Draft) -> None:
 
 @layer_type("prelu", "ParameterReluLayer", attributes={"partial_sum": 1}, keeps_image=True)
 def prelu(draft: Draft) -> None:
-    """A slope of its own, for `partial_sum` consecutive columns each, where a column is negative."""
+    """A slope of its own, for `partial_sum` consecutive columns each, if a column is negative."""
     draft.set_size(draft.input_size(0))
     shared = draft.count("partial_sum", least=1)
     draft.check(

@@ -65,7 +65,7 @@ class Draft:
             logger.info("Layer %r: `device` changes nothing; where a layer runs is decided by Spark.", name)
 
     def add_input(self, value: Any) -> int:
-        """One more input; gives its place."""
+        """Returns one more input; gives its place."""
         if isinstance(value, str):
             value = Input(value)
         if not isinstance(value, Input | Projection | Operator):
@@ -87,11 +87,11 @@ class Draft:
         return len(self.told) - 1
 
     def input_size(self, at: int) -> int:
-        """The width of what an input gives."""
+        """Returns the width of what an input gives."""
         return self.feeding[at].size
 
     def setting(self, at: int, kind: str, example: str) -> Any:
-        """What an input says under `conv`, `pool` …, which it must."""
+        """Returns what an input says under `conv`, `pool` …, which it must."""
         value = getattr(self.told[at], kind, None)
         if value is None:
             self.fail(f"input {at} ({self.feeding[at].name!r}) must say `{kind}`", "nothing", f"Write {example}")
@@ -132,7 +132,7 @@ class Draft:
             self._image = (height, width)
 
     def need_size(self, example: str = "size=…") -> int:
-        """The size, which the configuration must have said."""
+        """Returns the size, which the configuration must have said."""
         if self.size < 1:
             self.fail("it must say its size", f"size={self.size}", f"Write {example}")
         return self.size
@@ -162,7 +162,7 @@ class Draft:
         self._bias_name = name
 
     def finish(self) -> LayerConfig:
-        """The layer, complete."""
+        """Returns the layer, complete."""
         if self.about.keeps_image and self._image is None:
             self._image = self.state.images.get(self.feeding[0].name)
         if self._image is not None:
@@ -186,13 +186,13 @@ class Draft:
         )
 
     def whole(self, what: str, value: Any, least: int = 0) -> int:
-        """The value, which must be a whole number of at least that much."""
+        """Returns the value, which must be a whole number of at least that much."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0 or value < least:
             self.fail(f"`{what}` must be a whole number of at least {least}", f"{what}={value!r}")
         return int(value)
 
     def count(self, attribute: str, least: int = 0) -> int:
-        """An attribute of the layer, which must be a whole number of at least that much."""
+        """Returns an attribute of the layer, which must be a whole number of at least that much."""
         self.attributes[attribute] = self.whole(attribute, self.attributes[attribute], least)
         return int(self.attributes[attribute])
 

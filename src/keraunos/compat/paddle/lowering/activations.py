@@ -20,7 +20,7 @@ _OF_ROWS = frozenset({"softmax", "sequence_softmax"})
 
 
 def activate(name: str, tensor: Any, mask: Any = None) -> Any:
-    """The tensor behind the activation of that name; `mask` tells a sequence's steps."""
+    """Returns the tensor behind the activation of that name; `mask` tells a sequence's steps."""
     if name in ("", "linear"):
         return tensor
     if name == "sequence_softmax":
@@ -31,12 +31,12 @@ def activate(name: str, tensor: Any, mask: Any = None) -> Any:
 
 
 def takes_numbers_alone(name: str) -> bool:
-    """Whether the activation gives the same for a number wherever it stands."""
+    """Returns whether the activation gives the same for a number wherever it stands."""
     return name not in _OF_ROWS
 
 
 def cut(tensor: Any, least: float | None = None, most: float | None = None) -> Any:
-    """The tensor within bounds, with the gradient of the tensor as it was."""
+    """Returns the tensor within bounds, with the gradient of the tensor as it was."""
     within = tensor if least is None else ops.maximum(tensor, least)
     within = within if most is None else ops.minimum(within, most)
     return ops.stop_gradient(within) + (tensor - ops.stop_gradient(tensor))

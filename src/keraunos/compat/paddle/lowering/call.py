@@ -1,8 +1,8 @@
-"""What a layer type's function is given, what it gives back, and where it is found. Runs on the driver and on workers.
+"""What a layer type's function is given, what it returns, and where it is found. Runs on the driver and on workers.
 
 A type is lowered by one function of `keras.ops`, registered by `lowers`. It reads a `Call` and returns a `Value`. The
 layer around it has done the rest: it owns the parameters, and applies the activation, the dropout and the clipping of
-the error behind the function, except where the function asked to do that itself.
+the error behind the function, unless the function asked to do that itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Value(NamedTuple):
     Attributes:
         tensor: of shape (rows, size), or (rows, steps, size) for a sequence; ids have no last axis; images are flat,
             channel by channel and row by row, as Paddle keeps them.
-        mask: of a sequence, (rows, steps), true for the steps that a row has, which come first; `None` where a row is
+        mask: of a sequence, (rows, steps), true for the steps that a row has, which come first; `None` if a row is
             one step.
         kind: `"dense"`, `"ids"` (class or word numbers, int32) or `"bag"` (a set of ids, (rows, places), -1 for none: a
             sparse binary vector).
@@ -81,11 +81,11 @@ class Call:
         return None if self.layer.bias is None else keras.ops.reshape(self.parameters[self.layer.bias], (-1,))
 
     def settings(self, at: int, kind: str) -> Mapping[str, Any]:
-        """What the configuration says of one input under `conv`, `pool`, `proj` and the like."""
+        """Returns what the configuration says of one input under `conv`, `pool`, `proj` and the like."""
         return self.layer.inputs[at].settings[kind]
 
     def weight(self, at: int) -> Any:
-        """The weight on one input, flat."""
+        """Returns the weight on one input, flat."""
         name = self.layer.inputs[at].parameter
         assert name is not None
         return keras.ops.reshape(self.parameters[name], (-1,))
@@ -139,7 +139,7 @@ def layer_type(name: str) -> LoweredType:
 
 
 def known_types() -> tuple[str, ...]:
-    """Every type that is lowered."""
+    """Returns every type that is lowered."""
     _load()
     return tuple(sorted(_TYPES))
 

@@ -82,7 +82,7 @@ class DataKind:
 
 
 def inferred(model: ModelConfig, given: Mapping[str, DataKind] | None = None) -> dict[str, DataKind]:
-    """What each data layer takes: as given, otherwise as the network uses it."""
+    """Returns what each data layer takes: as given, otherwise as the network uses it."""
     given = dict(given or {})
     data = [layer for layer in model.layers if layer.type == "data"]
     unknown = sorted(set(given) - {layer.name for layer in data})
@@ -100,7 +100,7 @@ def _used_as(model: ModelConfig, data: LayerConfig, is_sequence: bool) -> DataKi
 
 
 def _elements(model: ModelConfig, name: str) -> Iterator[str]:
-    """What each use of a data layer takes a step of it for, where the use tells."""
+    """Yields what each use of a data layer takes a step of it for, where the use tells."""
     for layer in model.layers:
         for at, each in enumerate(layer.inputs):
             if each.layer == name and (told := _element(layer, at)) is not None:

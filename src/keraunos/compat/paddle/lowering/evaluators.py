@@ -22,7 +22,10 @@ _MEASURED = ("classification_error", "sum", "last-column-sum")
 
 
 def row_measure(evaluator: EvaluatorConfig, inputs: Sequence[Any]) -> Any | None:
-    """A symbolic tensor (rows,), whose mean is what the evaluator says; `None` for those that are no mean over rows."""
+    """Returns a symbolic tensor (rows,), whose mean is what the evaluator says.
+
+    `None` for those that are no mean over rows.
+    """
     if evaluator.type not in _MEASURED:
         return None
     if evaluator.type == "classification_error" and inputs[1].kind == BAG:
@@ -75,7 +78,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         self._masked, self._weighted = masked, weighted
 
     def call(self, inputs: Any) -> Any:
-        """The rows' measures."""
+        """Returns the rows' measures."""
         tensors = list(inputs)
         mask = tensors.pop() if self._masked else None
         weight = tensors.pop() if self._weighted else None
@@ -92,7 +95,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return sums / ops.maximum(ops.mean(counts), 1e-12)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns what the constructor takes."""
         return {**super().get_config(), **self._told}
 
     def _measured(self, tensors: Sequence[Any]) -> Any:

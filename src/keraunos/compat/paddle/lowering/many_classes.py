@@ -18,7 +18,7 @@ ops = keras.ops
 def nce(call: Call) -> Value:
     """Noise-contrastive estimation: the label's class against classes that are drawn, in training and elsewhere.
 
-    With `o` what a class gets behind the activation (a sigmoid, where none is named) and `b` how often it is expected
+    With `o` what a class gets behind the activation (a sigmoid, if none is named) and `b` how often it is expected
     among the drawn ones, the label costs `-log(o / (o + b))` and each drawn class `-log(b / (o + b))`.
     """
     inputs = _weighted_inputs(call)
@@ -58,7 +58,7 @@ def hsigmoid(call: Call) -> Value:
 
 
 def _weighted_inputs(call: Call) -> int:
-    """How many inputs have a weight; the label comes after them."""
+    """Returns how many inputs have a weight; the label comes after them."""
     return sum(each.parameter is not None for each in call.layer.inputs)
 
 
@@ -67,7 +67,7 @@ def _label(call: Call, at: int) -> Any:
 
 
 def _scores(call: Call, inputs: int, named: Any) -> Any:
-    """What each of the named classes or nodes, (…, places), gets before any activation."""
+    """Returns what each of the named classes or nodes, (…, places), gets before any activation."""
     total = None if call.bias is None else ops.take(call.bias, named, axis=0)
     for at in range(inputs):
         tensor = call.inputs[at].tensor

@@ -64,7 +64,7 @@ class LoweredNetwork:
             self.flows[layer.name] = self._data(layer) if layer.type == "data" else self._layer(layer)
 
     def trainer(self) -> Any:
-        """The model whose output is the report of each row; not compiled."""
+        """Returns the model whose output is the report of each row; not compiled."""
         costs = [self.flows[name].tensor for name in self._costs()]
         measures = {
             each.name: measured
@@ -76,7 +76,7 @@ class LoweredNetwork:
         return keras.Model(self._inputs_of([report]), report, name="paddle")
 
     def predictor(self, layer: str | None = None) -> Any:
-        """The model from the data layers to what a layer gives: by default to what the first cost is about."""
+        """Returns the model from the data layers to what a layer gives: by default to what the first cost is about."""
         flow = self.flows[layer or self.prediction_layer()]
         return keras.Model(self._inputs_of([flow.tensor]), flow.tensor, name="paddle")
 
@@ -99,7 +99,7 @@ class LoweredNetwork:
         return costs
 
     def _inputs_of(self, tensors: Sequence[Any]) -> list[Any]:
-        """The inputs that the tensors depend on, in the configuration's order."""
+        """Returns the inputs that the tensors depend on, in the configuration's order."""
         reached: set[int] = set()
         waiting = list(tensors)
         seen: set[int] = set()
@@ -169,7 +169,7 @@ class LoweredNetwork:
         return Flow((flow.parts or {})[argument], flow.mask)
 
     def _parameter(self, name: str, near: Any) -> Any:
-        """A parameter that is a layer of its own; where it is first needed it is called on what is at hand."""
+        """Returns the output of a parameter's own layer, which is called on `near` when it is first needed."""
         if name not in self._shared:
             layer = PaddleParameter(asdict(self.config.parameter(name)), seed=self._seed, name=keras_name(name))
             self._shared[name] = layer(near)
@@ -177,12 +177,15 @@ class LoweredNetwork:
 
 
 def lower(config: ModelConfig, kinds: Mapping[str, DataKind] | None = None, seed: int = 1) -> LoweredNetwork:
-    """The Keras graph of a configuration; `kinds` says what data layers take, where the network does not tell."""
+    """Returns the Keras graph of a configuration.
+
+    `kinds` says what data layers take, where the network does not tell.
+    """
     return LoweredNetwork(config, data_kinds.inferred(config, kinds), seed)
 
 
 def _apart(config: ModelConfig) -> set[str]:
-    """The parameters that several layers take, and those that stay as they are."""
+    """Returns the parameters that several layers take, and those that stay as they are."""
     uses = Counter(
         name
         for layer in config.layers

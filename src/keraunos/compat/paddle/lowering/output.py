@@ -14,7 +14,7 @@ from keraunos.compat.paddle.lowering.call import Call, LoweredType, Value
 
 
 def finished(call: Call, value: Value, kind: LoweredType) -> Value:
-    """What the layer gives to others, from what its function computed."""
+    """Returns what the layer gives to others, from what its function computed."""
     layer = call.layer
     tensor = value.tensor
     if kind.is_cost:
@@ -40,7 +40,7 @@ def dropped(tensor: Any, rate: float, call: Call) -> Any:
 
 
 def error_clipped(tensor: Any, threshold: float) -> Any:
-    """The tensor as it is, with a gradient whose elements are cut to the threshold."""
+    """Returns the tensor as it is, with a gradient whose elements are cut to the threshold."""
 
     @keras.ops.custom_gradient  # type: ignore[untyped-decorator]  # Keras is untyped
     def identity(value: Any) -> Any:

@@ -21,7 +21,7 @@ ops = keras.ops
 
 
 def image(call: Call, at: int, channels: int, height: int, width: int) -> Any:
-    """An input as images: (rows, height, width, channels); the steps of sequences are rows."""
+    """Returns an input as images: (rows, height, width, channels); the steps of sequences are rows."""
     return image_of(vectors(call, at), channels, height, width)
 
 
@@ -36,7 +36,7 @@ def flat(images: Any) -> Any:
 
 
 def given(call: Call, images: Any) -> Value:
-    """What a layer gives, from its images with channels last; the activation is applied here."""
+    """Returns what a layer gives, from its images with channels last; the activation is applied here."""
     mask, name = shared_mask(call), call.layer.active_type
     alone = takes_numbers_alone(name)
     tensor = like(call.inputs[0], flat(activate(name, images) if alone else images))
@@ -44,12 +44,12 @@ def given(call: Call, images: Any) -> Value:
 
 
 def like(value: Value, rows: Any) -> Any:
-    """Rows as sequences, where the value has sequences of which the rows are the steps."""
+    """Returns rows as sequences, where the value has sequences of which the rows are the steps."""
     return ops.reshape(rows, (-1, ops.shape(value.tensor)[1], rows.shape[-1])) if value.is_sequence else rows
 
 
 def windows(images: Any, sides: tuple[int, int], strides: tuple[int, int], counts: tuple[int, int]) -> Any:
-    """What lies under each place of a window: (rows, places, down, across, channels)."""
+    """Returns what lies under each place of a window: (rows, places, down, across, channels)."""
     places = [
         images[:, _run(row, strides[0], counts[0]), _run(column, strides[1], counts[1])]
         for row in range(sides[0])

@@ -35,7 +35,7 @@ _OF_SEQUENCES = frozenset({"chunk", "ctc_edit_distance", "seq_classification_err
 
 
 def sequences(model: ModelConfig, costs: Iterable[str], known: Iterable[str] = ()) -> set[str]:
-    """The names of the layers that give sequences.
+    """Returns the names of the layers that give sequences.
 
     Args:
         model: the network.
@@ -59,7 +59,7 @@ def sequences(model: ModelConfig, costs: Iterable[str], known: Iterable[str] = (
 
 
 def _told(layer: LayerConfig) -> Iterator[str]:
-    """The layers that must give sequences, because this one is there."""
+    """Yields the layers that must give sequences, because this one is there."""
     for at in _TAKES.get(layer.type, ()):
         if at < len(layer.inputs):
             yield layer.inputs[at].layer
@@ -96,7 +96,7 @@ class _Groups:
         self._above = {name: name for name in names}
 
     def root(self, name: str) -> str:
-        """The name that stands for the group."""
+        """Returns the name that stands for the group."""
         while self._above[name] != name:
             name = self._above[name]
         return name

@@ -62,7 +62,7 @@ class ParameterAttribute:
 
     @staticmethod
     def to_bias(bias_attr: object) -> Any:
-        """The raw language's bias: `Bias(…)` for attributes, `False` for anything else."""
+        """Returns the raw language's bias: `Bias(…)` for attributes, `False` for anything else."""
         if not isinstance(bias_attr, ParameterAttribute):
             return False
         if "sparse_update" in bias_attr.attr:
@@ -102,7 +102,7 @@ class ExtraLayerAttribute:
 
     @staticmethod
     def to_kwargs(layer_attr: ExtraLayerAttribute | None, function: str = "", supported: tuple[str, ...] = ()) -> Any:
-        """The raw layer's arguments; an attribute that `function` gives no meaning to is refused."""
+        """Returns the raw layer's arguments; an attribute that `function` gives no meaning to is refused."""
         if layer_attr is None:
             return {}
         for key in layer_attr.attr:

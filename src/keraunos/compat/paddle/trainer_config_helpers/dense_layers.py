@@ -60,7 +60,7 @@ def data_layer(
     width: int | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """An input of the network.
+    """Returns an input of the network.
 
     Args:
         name: the layer's; columns are mapped to it.
@@ -93,7 +93,7 @@ def fc_layer(
     bias_attr: ParameterAttribute | bool | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of each input times a matrix of its own, plus a bias, through an activation.
+    """Returns the sum of each input times a matrix of its own, plus a bias, through an activation.
 
     Args:
         input: one layer, or several.
@@ -225,7 +225,7 @@ def addto_layer(
     bias_attr: ParameterAttribute | bool | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of layers of one size, through an activation.
+    """Returns the sum of layers of one size, through an activation.
 
     Args:
         input: one layer, or several.
@@ -301,7 +301,7 @@ def prelu_layer(
     param_attr: ParameterAttribute | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The positive part, and a learned share of the negative.
+    """Returns the positive part, and a learned share of the negative.
 
     Args:
         input: a layer.

@@ -45,7 +45,7 @@ def simple_img_conv_pool(
     pool_padding: int = 0,
     pool_layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A convolution and a pooling; arguments are those of `img_conv_layer` and `img_pool_layer`."""
+    """Returns a convolution and a pooling; arguments are those of `img_conv_layer` and `img_pool_layer`."""
     own = named(name, "conv_pool")
     conv = img_conv_layer(
         input,
@@ -96,7 +96,10 @@ def img_conv_bn_pool(
     pool_padding: int = 0,
     pool_layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A convolution, a batch normalization with the activation, and a pooling; arguments are those of the three."""
+    """Returns a convolution, a batch normalization with the activation, and a pooling.
+
+    Arguments are those of the three.
+    """
     own = named(name, "conv_bn_pool")
     conv = img_conv_layer(
         input,

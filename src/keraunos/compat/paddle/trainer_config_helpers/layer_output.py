@@ -1,4 +1,4 @@
-"""What a layer function gives back, and the words for layers' types and levels of sequences. On the driver."""
+"""What a layer function returns, and the words for layers' types and levels of sequences. On the driver."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class LayerOutput:
 
 
 def a_layer(value: object, function: str, argument: str = "input") -> LayerOutput:
-    """The value, which must be a defined layer; the error says which argument of which function it is not."""
+    """Returns the value, which must be a defined layer; the error says which argument of which function it is not."""
     if isinstance(value, LayerOutput):
         return value
     raise ModelError(
@@ -173,14 +173,14 @@ def a_layer(value: object, function: str, argument: str = "input") -> LayerOutpu
 
 
 def some_layers(value: object, function: str, argument: str = "input") -> list[LayerOutput]:
-    """One layer or several, as a list of at least one."""
+    """Returns one layer or several, as a list of at least one."""
     if isinstance(value, list | tuple) and value:
         return [a_layer(each, function, argument) for each in value]
     return [a_layer(value, function, argument)]
 
 
 def an_activation(value: BaseActivation | None, default: BaseActivation, function: str) -> BaseActivation:
-    """The activation that is meant: the given one, or the default."""
+    """Returns the activation that is meant: the given one, or the default."""
     if value is None:
         return default
     if isinstance(value, BaseActivation):

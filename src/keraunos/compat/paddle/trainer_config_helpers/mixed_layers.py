@@ -99,7 +99,7 @@ def mixed_layer(
     bias_attr: ParameterAttribute | bool | None = False,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> MixedLayerType:
-    """The sum of projections and operators, through an activation.
+    """Returns the sum of projections and operators, through an activation.
 
     Args:
         size: the width of its rows; 0 where the terms say it.
@@ -127,6 +127,6 @@ def embedding_layer(
     param_attr: ParameterAttribute | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A row of `size` numbers for each id of the input."""
+    """Returns a row of `size` numbers for each id of the input."""
     projection = table_projection(input, size, param_attr)
     return mixed_layer(size, projection, named(name, "embedding"), LinearActivation(), layer_attr=layer_attr)

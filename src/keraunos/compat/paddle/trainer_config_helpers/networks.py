@@ -45,7 +45,7 @@ def outputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *
 
 
 def _data_layers(ends: list[LayerOutput]) -> list[str]:
-    """The names of the data layers behind some layers, in the order of a walk that visits each layer once."""
+    """Returns the names of the data layers behind some layers, in the order of a walk that visits each layer once."""
     seen: set[str] = set()
     found: list[str] = []
     # A long chain of layers must not meet Python's limit on recursion.

@@ -50,14 +50,14 @@ class MixedOperator(MixedTerm):
 def full_matrix_projection(
     input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
 ) -> MixedProjection:
-    """The rows times a matrix of `size` columns (the mixed layer's size where it is 0)."""
+    """Returns the rows times a matrix of `size` columns (the mixed layer's size where it is 0)."""
     return _projection(raw.FullMatrixProjection, input, "full_matrix_projection", size=size, **_words(param_attr))
 
 
 def trans_full_matrix_projection(
     input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
 ) -> MixedProjection:
-    """The rows times the transpose of a matrix, which another layer may share untransposed."""
+    """Returns the rows times the transpose of a matrix, which another layer may share untransposed."""
     function = "trans_full_matrix_projection"
     return _projection(raw.TransposedFullMatrixProjection, input, function, size=size, **_words(param_attr))
 
@@ -65,26 +65,26 @@ def trans_full_matrix_projection(
 def table_projection(
     input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
 ) -> MixedProjection:
-    """The rows of a matrix that the input's ids name."""
+    """Returns the rows of a matrix that the input's ids name."""
     return _projection(raw.TableProjection, input, "table_projection", size=size, **_words(param_attr))
 
 
 def identity_projection(input: LayerOutput, offset: int | None = None) -> MixedProjection:
-    """The rows themselves, or their part that begins at `offset` and is as wide as the mixed layer."""
+    """Returns the rows themselves, or their part that begins at `offset` and is as wide as the mixed layer."""
     if offset is None:
         return _projection(raw.IdentityProjection, input, "identity_projection")
     return _projection(raw.IdentityOffsetProjection, input, "identity_projection", offset=offset)
 
 
 def dotmul_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> MixedProjection:
-    """The rows times a weight for each column."""
+    """Returns the rows times a weight for each column."""
     words = _words(param_attr)
     size = a_layer(input, "dotmul_projection").size
     return _projection(raw.DotMulProjection, input, "dotmul_projection", size=size, **words)
 
 
 def scaling_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> MixedProjection:
-    """The rows times one weight."""
+    """Returns the rows times one weight."""
     return _projection(raw.ScalingProjection, input, "scaling_projection", **_words(param_attr))
 
 
@@ -94,7 +94,7 @@ def context_projection(
     context_start: int | None = None,
     padding_attr: ParameterAttribute | bool | None = False,
 ) -> MixedProjection:
-    """Each step of a sequence beside its neighbours.
+    """Returns each step of a sequence beside its neighbours.
 
     Args:
         input: a sequence.
@@ -129,7 +129,7 @@ def conv_projection(
     param_attr: ParameterAttribute | None = None,
     trans: bool = False,
 ) -> MixedProjection:
-    """A convolution, or with `trans` a transposed one, without a bias of its own."""
+    """Returns a convolution, or with `trans` a transposed one, without a bias of its own."""
     function = "conv_projection"
     depth = channels(a_layer(input, function), num_channels, function)
     width, height = xy(filter_size, filter_size_y)
@@ -177,7 +177,7 @@ def conv_operator(
     padding_y: int | None = None,
     trans: bool = False,
 ) -> MixedOperator:
-    """A convolution of each row of `img` with filters that the same row of `filter` holds."""
+    """Returns a convolution of each row of `img` with filters that the same row of `filter` holds."""
     function = "conv_operator"
     image, filters = a_layer(img, function, "img"), a_layer(filter, function, "filter")
     width, height = xy(filter_size, filter_size_y)

@@ -100,7 +100,7 @@ class PaddleOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # Kera
         self.assign(variable, after.value)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns what the constructor takes."""
         told = self._told
         return {
             "learning_rate": float(keras.ops.convert_to_numpy(self.learning_rate)),

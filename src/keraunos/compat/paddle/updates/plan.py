@@ -57,7 +57,7 @@ def optimizer_of(
     *,
     samples_per_pass: int | None = None,
 ) -> PaddleOptimizer:
-    """What a trainer steps with by itself, and what a model taken alone is compiled with."""
+    """Returns what a trainer steps with by itself, and what a model taken alone is compiled with."""
     check_settings(opt, parameters)
     # The average is the servers' matter.
     _check_samples_per_pass(replace(opt, average_window=0.0), parameters, samples_per_pass)
@@ -71,7 +71,7 @@ def optimizer_of(
 
 
 def needs_samples_per_pass(opt: OptimizationConfig, parameters: Sequence[ParameterConfig]) -> bool:
-    """Whether the rows of a pass have to be known before training: a pass is counted by them."""
+    """Returns whether the rows of a pass have to be known before training: a pass is counted by them."""
     return any(_what_goes_by_passes(opt, parameters))
 
 

@@ -46,7 +46,7 @@ class Run(NamedTuple):
     own: formulas.Attributes
 
     def blocks(self) -> Iterator[slice]:
-        """The run in pieces that stay in a core's cache."""
+        """Yields the run in pieces that stay in a core's cache."""
         for start in range(self.start, self.stop, BLOCK):
             yield slice(start, min(start + BLOCK, self.stop))
 
@@ -105,7 +105,7 @@ class PaddleRule(Rule):
             self._average.put(parameters[: self.part.trainable_size])
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The counts, and what the average is made of."""
+        """Returns the counts, and what the average is made of."""
         counts = np.array([self._seen, self._samples, self._batch, self._batch_of_pass, self._pass], np.int64)
         return [counts, *([] if self._average is None else self._average.state())]
 
@@ -158,7 +158,7 @@ class Gradients(PaddleRule):
                     slots[name][...] = after.slots[name]
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The slots of the learning method besides."""
+        """Returns the slots of the learning method besides."""
         return [*(slot.copy() for slot in self._slots.values()), *super().state()]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
@@ -193,7 +193,7 @@ class Changes(PaddleRule):
 
 
 def _runs(parameters: Mapping[str, Mapping[str, Any]], part: Slice) -> list[Run]:
-    """The trained elements of a slice, by how their parameters are trained."""
+    """Returns the trained elements of a slice, by how their parameters are trained."""
     runs: list[Run] = []
     ends = itertools.accumulate(piece.size for piece in part.pieces if piece.trainable)
     for piece, stop in zip(part.pieces, ends, strict=False):

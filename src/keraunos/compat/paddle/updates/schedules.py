@@ -18,14 +18,14 @@ UNSCHEDULED = frozenset({"adagrad", "adam", "adamax"})
 
 
 def rate_at(xp: Any, opt: OptimizationConfig, base: Any, samples: Any, passes: Any) -> Any:
-    """The learning rate of a batch, of which `base` is what it began with."""
+    """Returns the learning rate of a batch, of which `base` is what it began with."""
     if opt.learning_method in UNSCHEDULED:
         return base
     return _SCHEDULES[opt.learning_rate_schedule](xp, opt, base, samples, passes)
 
 
 def counts_passes(opt: OptimizationConfig) -> bool:
-    """Whether the rate depends on the pass."""
+    """Returns whether the rate depends on the pass."""
     return opt.learning_rate_schedule == "pass_manual" and opt.learning_method not in UNSCHEDULED
 
 

@@ -28,7 +28,7 @@ class Estimator:
             a new folder.
         config: a `RunConfig`.
         params: values that `model_fn` is given.
-        warm_start_from: a checkpoint, or `WarmStartSettings`, to begin with where `model_dir` has none.
+        warm_start_from: a checkpoint, or `WarmStartSettings`, to begin with if `model_dir` has none.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """The mean loss of the batches and `eval_metric_ops`, over `steps` batches or all of them."""
+        """Returns the mean loss of the batches and `eval_metric_ops`, over `steps` batches or all of them."""
         del name  # it only named the folder of a summary
         with _v1.Graph().as_default() as graph:
             counter = self._create_and_assert_global_step(graph)
@@ -149,7 +149,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """The predictions for each row, or for each batch."""
+        """Yields the predictions for each row, or for each batch."""
         with _v1.Graph().as_default() as graph:
             self._create_and_assert_global_step(graph)
             spec = self._spec(input_fn, ModeKeys.PREDICT)
@@ -171,21 +171,21 @@ class Estimator:
                         return
 
     def latest_checkpoint(self) -> str | None:
-        """The newest checkpoint in `model_dir`."""
+        """Returns the newest checkpoint in `model_dir`."""
         return latest_checkpoint(self._model_dir)
 
     def get_variable_names(self) -> list[str]:
-        """The names of the variables in the newest checkpoint."""
+        """Returns the names of the variables in the newest checkpoint."""
         with readable(self._found_checkpoint(None)) as path:
             return [name for name, _ in _v1.train.list_variables(path)]
 
     def get_variable_value(self, name: str) -> Any:
-        """A variable's value in the newest checkpoint."""
+        """Returns a variable's value in the newest checkpoint."""
         with readable(self._found_checkpoint(None)) as path:
             return _v1.train.load_variable(path, name)
 
     def eval_dir(self, name: str | None = None) -> str:
-        """Where a program may put what it finds in an evaluation."""
+        """Returns where a program may put what it finds in an evaluation."""
         return str(Path(self._model_dir, f"eval_{name}" if name else "eval"))
 
     def export_saved_model(
@@ -232,7 +232,7 @@ class Estimator:
         return found
 
     def _warm_start_variables(self) -> None:
-        """Let variables begin with another checkpoint's values, where `model_dir` has none of its own."""
+        """Let variables begin with another checkpoint's values, if `model_dir` has none of its own."""
         if self._warm_start is not None and self.latest_checkpoint() is None:
             _v1.train.warm_start(*self._warm_start)
 
@@ -256,7 +256,7 @@ class Estimator:
         )
 
     def _reading(self, graph: Any, spec: EstimatorSpec, path: str | None, hooks: Sequence[Any]) -> Any:
-        """A session with the values of a checkpoint, or with new ones where there is none."""
+        """Returns a session with the values of a checkpoint, or with new ones if there is none."""
         del graph
         found = path or self.latest_checkpoint()
         if found is None:

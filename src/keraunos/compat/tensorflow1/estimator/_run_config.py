@@ -76,5 +76,5 @@ class RunConfig(_RunSettings):
         super().__init__(model_dir=model_dir, tf_random_seed=tf_random_seed, **named)
 
     def replace(self, **fields: Any) -> RunConfig:
-        """The configuration with other fields."""
+        """Returns the configuration with other fields."""
         return RunConfig(**{**{name: getattr(self, name) for name in _RunSettings.__dataclass_fields__}, **fields})

@@ -54,7 +54,7 @@ class EstimatorSpec(_Fields):
         evaluation_hooks: Any = None,
         prediction_hooks: Any = None,
     ) -> Self:
-        """The specification; refuses one that lacks what its mode needs."""
+        """Returns the specification; refuses one that lacks what its mode needs."""
         _check_needed(mode, predictions, loss, train_op)
         return super().__new__(
             cls,
@@ -72,7 +72,7 @@ class EstimatorSpec(_Fields):
         )
 
     def _replace(self, **fields: Any) -> EstimatorSpec:
-        """The specification with other fields, checked again."""
+        """Returns the specification with other fields, checked again."""
         return EstimatorSpec(**{**self._asdict(), **fields})
 
 

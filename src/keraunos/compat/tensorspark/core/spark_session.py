@@ -35,7 +35,7 @@ class SparkSession:
         server_host: the address of this machine that executors reach the parameters at; `localhost` stands for the one
             that Spark's own driver is reached at.
         server_port: the port that the parameters are served on; `None` for any free one.
-        graph: the session's graph, where it is given at all.
+        graph: the session's graph, if given at all.
         config: must be left out: the session has its own, and the workers' follows what Spark gives to a task.
         sync_interval: after how many batches a worker exchanges parameters.
         batch_size: rows a worker takes in a step.
@@ -128,7 +128,7 @@ class SparkSession:
         return self._history
 
     def get_session(self) -> Any:
-        """The TensorFlow session, with the values that the last run led to."""
+        """Returns the TensorFlow session, with the values that the last run led to."""
         return self._session
 
     def broadcast_session(

@@ -92,14 +92,14 @@ def train(
 
 
 def _rows(spark: Session, blocks: Any, partitions: int, epoch: int) -> Any:
-    """The rows of an epoch; after the first, each block of them is with a worker at random."""
+    """Returns the rows of an epoch; after the first, each block of them is with a worker at random."""
     with worker_environment(spark, "tensorflow"):
         spread = blocks.partitionBy(partitions, RandomPartitioner(partitions, epoch)) if epoch else blocks
         return spread.flatMap(idx_files.rows)
 
 
 def _context(given: Any) -> tuple[Any, bool]:
-    """The context to run on, and whether it is to end with the training."""
+    """Returns the context to run on, and whether it is to end with the training."""
     from pyspark import SparkContext
 
     if given is not None:

@@ -47,7 +47,7 @@ class OrcaContext(metaclass=_OrcaSettings):
 
     @staticmethod
     def get_spark_context() -> Any:
-        """The running SparkContext."""
+        """Returns the running SparkContext."""
         from pyspark import SparkContext
 
         if SparkContext._active_spark_context is None:
@@ -56,7 +56,7 @@ class OrcaContext(metaclass=_OrcaSettings):
 
     @staticmethod
     def get_spark_session() -> Any:
-        """The running SparkSession."""
+        """Returns the running SparkSession."""
         from pyspark.sql import SparkSession
 
         OrcaContext.get_spark_context()
@@ -64,7 +64,7 @@ class OrcaContext(metaclass=_OrcaSettings):
 
     @staticmethod
     def get_sql_context() -> Any:
-        """The SQLContext."""
+        """Returns the SQLContext."""
         from pyspark.sql import SQLContext
 
         return SQLContext.getOrCreate(OrcaContext.get_spark_context())
@@ -78,7 +78,7 @@ def init_orca_context(
     init_ray_on_spark: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """A Spark context: on this machine for `"local"`, that of the cluster for `"spark-submit"`.
+    """Returns a Spark context: on this machine for `"local"`, that of the cluster for `"spark-submit"`.
 
     Args:
         cluster_mode: `"local"` or `"spark-submit"`; the others are refused, because spark-submit starts programs there.

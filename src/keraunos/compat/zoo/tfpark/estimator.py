@@ -93,7 +93,7 @@ class TFEstimator:
         params: Any = None,
         warm_start_from: Any = None,
     ) -> TFEstimator:
-        """The estimator of a model function that gives a `tf.estimator.EstimatorSpec`."""
+        """Returns the estimator of a model function that gives a `tf.estimator.EstimatorSpec`."""
         from keraunos.compat.tensorflow1.estimator._estimator import Estimator
 
         return cls(Estimator(model_fn, model_dir, config, params, warm_start_from))
@@ -160,7 +160,7 @@ class TFEstimator:
         steps: int | None = None,
         checkpoint_path: str | None = None,
     ) -> Any:
-        """What validation methods give over all rows, by names such as `acc Top1Accuracy`, and the mean `loss`.
+        """Returns what validation methods give over all rows, by names such as `acc Top1Accuracy`, and the mean `loss`.
 
         Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
 
@@ -194,7 +194,7 @@ class TFEstimator:
     def predict(
         self, input_fn: Callable[..., Any], predict_keys: Any = None, checkpoint_path: str | None = None
     ) -> Any:
-        """An RDD of what the model function predicts for each record, in the records' order.
+        """Returns an RDD of what the model function predicts for each record, in the records' order.
 
         Its elements are arrays, lists of them, or dicts where the predictions are one. Where `input_fn` gives no
         `TFDataset`, it is a list from `tf.estimator.Estimator`.
@@ -213,7 +213,7 @@ class TFEstimator:
             return found if keys is None else found.map(lambda row: _by_key(keys, row))
 
     def _spec(self, dataset: TFDataset, mode: str) -> Any:
-        """What the model function gives for the tensors of a dataset."""
+        """Returns what the model function gives for the tensors of a dataset."""
         from keraunos.compat.tensorflow1.estimator._feeding import called
 
         features, labels = _parts(dataset)
@@ -240,7 +240,7 @@ class TFEstimator:
         return EstimatorSpec
 
     def _train_op(self, spec: Any) -> Any:
-        """The operation that trains; `None` where an optim method of BigDL's does."""
+        """Returns the operation that trains; `None` if an optim method of BigDL's does."""
         import tensorflow as tf
 
         if not self._old_form:
@@ -285,7 +285,7 @@ class TFEstimator:
 
     @contextmanager
     def _session(self, graph: Any, path: str | None = None, session_config: Any = None) -> Iterator[Any]:
-        """A session with the values of a checkpoint, or with new ones where there is none."""
+        """A session with the values of a checkpoint, or with new ones if there is none."""
         import tensorflow as tf
 
         from keraunos.compat.tensorflow1._savers import Saver
@@ -329,7 +329,7 @@ def _checked_steps(dataset: TFDataset, steps: Any) -> int:
 
 
 def _parts(dataset: TFDataset) -> tuple[Any, Any]:
-    """The tensors of features and of labels; a dataset without labels has only the first.
+    """Returns the tensors of features and of labels; a dataset without labels has only the first.
 
     Those of a dataset without any batch are of a single record.
     """
@@ -351,18 +351,18 @@ def _apart(tensors: Any) -> tuple[Any, Any]:
 
 
 def _predicted(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    """What tensors are for each record; for a record at a time where the graph is made for single ones."""
+    """Returns what tensors are for each record; for a record at a time where the graph is made for single ones."""
     predictor = TFPredictor(session, outputs)
     return predictor.predict() if dataset.has_batch else predictor.predict_rows(1)
 
 
 def _measured(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    """The same as an RDD, of images too."""
+    """Returns the same as an RDD, of images too."""
     return TFPredictor(session, outputs).predict_rows(None if dataset.has_batch else 1)
 
 
 def _asked(predictions: Any, keys: Any) -> tuple[list[str] | None, list[Any]]:
-    """The keys of what is asked for, where the predictions are a dict, and its tensors."""
+    """Returns the keys of what is asked for, where the predictions are a dict, and its tensors."""
     if not isinstance(predictions, Mapping):
         if keys is not None:
             raise JobError(f"`predict_keys` must be left out where the predictions are no dict. Received: {keys!r}.")

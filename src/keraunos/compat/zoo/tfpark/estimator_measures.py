@@ -22,7 +22,7 @@ from keraunos.errors import JobError, one_of
 _METHODS = {**METHODS, "treennaccuracy": "TreeNNAccuracy()"}
 _LOSS = "loss"
 _PORTION = 1024
-# The keys of predictions that are looked at.
+# The keys of predictions that are inspected.
 _LOGISTIC, _LOGITS, _NUMBERS = "logistic", "logits", "predictions"
 
 
@@ -34,7 +34,7 @@ class EstimatorResults(dict[str, float]):
 
     @classmethod
     def of(cls, found: Mapping[str, float]) -> EstimatorResults:
-        """The results of methods by the names that they were asked for by."""
+        """Returns the results of methods by the names that they were asked for by."""
         return cls(
             {name if name == _LOSS else f"{name} {_METHODS[name.lower()]}": value for name, value in found.items()}
         )
@@ -56,7 +56,7 @@ class Measures:
 
     @classmethod
     def of(cls, names: Sequence[str], predictions: Any, labels: Any, loss: Any, dataset: Any) -> Measures:
-        """What names stand for, for a model's predictions and loss."""
+        """Returns what names stand for, for a model's predictions and loss."""
         import tensorflow as tf
 
         unknown = [name for name in names if name != _LOSS and name.lower() not in _METHODS]
@@ -79,7 +79,7 @@ class Measures:
         return cls(methods, tensors, _LOSS in names)
 
     def over(self, predicted: Any) -> dict[str, float]:
-        """The results over an RDD of rows of the tensors."""
+        """Returns the results over an RDD of rows of the tensors."""
         methods = dict(self.methods)
         task = functools.partial(_states, list(methods.values()), self.measures_loss)
         found = predicted.mapPartitions(task).collect()
@@ -96,7 +96,7 @@ class Measures:
 
 
 def _states(methods: Sequence[ValidationMethod], measures_loss: bool, rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """What the rows of a partition add, portion by portion."""
+    """Yields what the rows of a partition add, portion by portion."""
     left = iter(rows)
     while portion := list(islice(left, _PORTION)):
         columns = list(zip(*(row if isinstance(row, list) else [row] for row in portion), strict=True))
@@ -110,7 +110,7 @@ def _states(methods: Sequence[ValidationMethod], measures_loss: bool, rows: Iter
 
 
 def _output(predictions: Any, methods: Mapping[str, ValidationMethod]) -> Any:
-    """The tensor that methods compare with the labels."""
+    """Returns the tensor that methods compare with the labels."""
     if not isinstance(predictions, Mapping):
         outputs = flatten(predictions)
         if len(outputs) != 1:

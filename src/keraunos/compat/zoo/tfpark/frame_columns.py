@@ -23,7 +23,7 @@ _SCALARS: Sequence[tuple[Any, str]] = (
 
 
 def column_metas(dataframe: Any, columns: Any, argument: str) -> list[TensorMeta]:
-    """The tensors of some columns; the length of arrays and vectors is that of the first row's."""
+    """Returns the tensors of some columns; the length of arrays and vectors is that of the first row's."""
     if not isinstance(dataframe, DataFrame):
         raise JobError(f"The rows must be a Spark DataFrame. Received: {type(dataframe).__name__}.")
     names = [columns] if isinstance(columns, str) else columns

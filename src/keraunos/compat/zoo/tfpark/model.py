@@ -54,7 +54,7 @@ class KerasModel:
         distributed: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Train for some epochs, on Spark where `x` is a `TFDataset` or `distributed` is true, and otherwise here.
+        """Train for some epochs, on Spark if `x` is a `TFDataset` or `distributed` is true, and otherwise here.
 
         Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here;
         a fit on Spark takes `session_config`, for the sessions of a Keras 2 model's workers.
@@ -87,7 +87,7 @@ class KerasModel:
     def evaluate(
         self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
     ) -> Results:
-        """The loss and the metrics by name, and by place, over all rows.
+        """Returns the loss and the metrics by name, and by place, over all rows.
 
         On Spark the metrics that BigDL has validation methods for go by both names, as in `acc Top1Accuracy`.
         """
@@ -106,7 +106,7 @@ class KerasModel:
         return Results({result_name(name): value for name, value in found.items()})
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
-        """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""
+        """Returns what the model gives: an RDD for a `TFDataset`, arrays for arrays."""
         if isinstance(x, TFDataset):
             _check_alone(batch_per_thread=batch_per_thread)
             _check_batch(x, "batch_per_thread", "predict")
@@ -137,7 +137,7 @@ class KerasModel:
         return names
 
     def get_weights(self) -> list[Any]:
-        """The model's weights."""
+        """Returns the model's weights."""
         return list(self.model.get_weights())
 
     def set_weights(self, weights: Sequence[Any]) -> None:
@@ -164,7 +164,7 @@ class KerasModel:
 
     @staticmethod
     def load_model(path: str) -> KerasModel:
-        """The model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
+        """Returns the model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
         import tensorflow as tf
 
         from keraunos.learners.keras_files import check_keras_2_file, read_file

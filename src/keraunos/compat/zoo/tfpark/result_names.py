@@ -31,16 +31,16 @@ class Results(dict[str, float]):
 
 
 def result_name(metric: str) -> str:
-    """The name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
+    """Returns the name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
     method = METHODS.get(metric.lower())
     return metric if method is None else f"{metric} {method}"
 
 
 def summary_tag(metric: str) -> str:
-    """The tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
+    """Returns the tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
     return "Loss" if metric == "loss" else METHODS.get(metric.lower(), metric)
 
 
 def validation_results(logs: Mapping[str, float]) -> dict[str, float]:
-    """What workers measured on rows to validate on, among the logs of a lap."""
+    """Returns what workers measured on rows to validate on, among the logs of a lap."""
     return {name.removeprefix(VALIDATION): value for name, value in logs.items() if name.startswith(VALIDATION)}

@@ -70,7 +70,7 @@ class TfDataRows(RowSource):
         return
 
     def training(self, workers: int) -> RDD[Any]:
-        """One partition a worker."""
+        """Returns one partition a worker."""
         return self._read(workers)
 
     def records(self) -> RDD[tuple[Any, ...]]:
@@ -85,7 +85,7 @@ class TfDataRows(RowSource):
 
 
 def _plain(element_spec: Any) -> Any:
-    """The nest of a dataset's elements with its leaves as they are; namedtuples become tuples."""
+    """Returns the nest of a dataset's elements with its leaves as they are; namedtuples become tuples."""
     if isinstance(element_spec, dict):
         return {key: _plain(each) for key, each in element_spec.items()}
     if isinstance(element_spec, (tuple, list)):
@@ -179,7 +179,7 @@ def _elements(
     threads: tuple[int | None, int | None],
     indices: Iterable[int],
 ) -> Iterator[tuple[Any, ...]]:
-    """The elements that belong to one task."""
+    """Yields the elements that belong to one task."""
     import tensorflow as tf
     from tensorflow.python.data.experimental.ops import distribute
     from tensorflow.python.data.ops import dataset_ops

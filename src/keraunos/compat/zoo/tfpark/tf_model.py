@@ -15,7 +15,7 @@ class TrainingHelper:
         self._trained = trained
 
     def get_weights(self) -> list[Any]:
-        """The values of the trained variables now, in the order of their names."""
+        """Returns the values of the trained variables now, in the order of their names."""
         source = self._trained.source()
         layout = self._trained.layout(source)
         values = layout.split(load_home(source).read())[: layout.trainable]

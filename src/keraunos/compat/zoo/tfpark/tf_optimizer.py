@@ -44,8 +44,8 @@ class TFOptimizer:
         val_outputs: a tensor to validate, or a list of one.
         val_labels: what it is compared with.
         val_method: one of `bigdl.optim.optimizer`'s validation methods, or a list of them.
-        inputs: placeholders for the dataset's tensors, where the loss was not built from them; with `dataset`.
-        dataset: the records, where they are not to be found from the loss.
+        inputs: placeholders for the dataset's tensors, if the loss was not built from them; with `dataset`.
+        dataset: the records, if they are not to be found from the loss.
         clip_norm: the norm that longer gradients are scaled down to.
         clip_value: the range that each element of the gradient is cut to, as a pair, or as a number for both sides.
         metrics: scalars by name, means over a batch's rows, measured in training and validation.
@@ -110,7 +110,7 @@ class TFOptimizer:
         model_dir: str | None = None,
         updates: Sequence[Any] | None = None,
     ) -> TFOptimizer:
-        """An optimizer of a loss; see the class."""
+        """Returns an optimizer of a loss; see the class."""
         return cls(
             loss,
             optim_method,
@@ -145,7 +145,7 @@ class TFOptimizer:
         session_config: Any = None,
         model_dir: str | None = None,
     ) -> TFOptimizer:
-        """An optimizer that applies the gradient of all workers with the graph's own `train_op`.
+        """Returns an optimizer that applies the gradient of all workers with the graph's own `train_op`.
 
         `train_op` must be what a `ZooOptimizer` around a TensorFlow optimizer gave; that optimizer's state stays with
         the workers.
@@ -174,7 +174,7 @@ class TFOptimizer:
         metrics: Mapping[str, Any] | None = None,
         optimizer: Any = None,
     ) -> TFOptimizer:
-        """An optimizer of a compiled Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3.
+        """Returns an optimizer of a compiled Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3.
 
         Args:
             keras_model: the model, which has the trained weights after `optimize`.
@@ -399,7 +399,7 @@ class TFOptimizer:
 
 
 def _checked_method(method: Any) -> OptimMethod | Mapping[str, OptimMethod]:
-    """The method, or methods by beginnings of names; refuses what is neither."""
+    """Returns the method, or methods by beginnings of names; refuses what is neither."""
     combined_rule(method)
     checked: OptimMethod | Mapping[str, OptimMethod] = method
     return checked

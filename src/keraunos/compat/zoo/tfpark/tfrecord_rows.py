@@ -40,7 +40,7 @@ class TfRecordRows(RowSource):
         return self._portions(-(-workers // len(self._files)))
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """One partition a file."""
+        """Returns one partition a file."""
         return self._portions(1)
 
     def _portions(self, parts: int) -> RDD[Any]:
@@ -56,7 +56,7 @@ class TfRecordRows(RowSource):
 
 
 def _listed(session: Session, path: Any, argument: str) -> list[str]:
-    """The files at a path: a file, a folder, a pattern, or several with commas between them."""
+    """Returns the files at a path: a file, a folder, a pattern, or several with commas between them."""
     if not isinstance(path, str) or not path:
         raise JobError(f"`{argument}` must be the path of TFRecord files. Received: {path!r}.")
     files = [file for each in path.split(",") for file in session.files_at(each.strip())]
@@ -82,7 +82,7 @@ def _read_contents(part: int, parts: int, files: Iterable[tuple[str, bytes]]) ->
 
 
 def _records(path: str, address: str, part: int, parts: int) -> Iterator[tuple[bytes]]:
-    """Every `parts`-th record of a file, from number `part` on."""
+    """Yields every `parts`-th record of a file, from number `part` on."""
     import tensorflow as tf
 
     with Path(path).open("rb") as file:

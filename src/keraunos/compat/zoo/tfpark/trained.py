@@ -21,7 +21,7 @@ class Trainable(Protocol):
 
     @property
     def session(self) -> Any:
-        """The TensorFlow session that has the values, where there is one."""
+        """The TensorFlow session that has the values, if there is one."""
 
     @property
     def applies_itself(self) -> bool:
@@ -36,7 +36,7 @@ class Trainable(Protocol):
         """Whether rows to validate on must be there."""
 
     def columns(self) -> Columns:
-        """What of a record feeds what."""
+        """Returns what of a record feeds what."""
 
     def source(self) -> ModelSource:
         """It, with its present values, for the workers."""
@@ -54,14 +54,14 @@ class Trainable(Protocol):
         """Take the values of a vector, which lie as in `source`."""
 
     def custom_objects(self) -> dict[str, Any]:
-        """What workers need to measure it, beside what is in `source`."""
+        """Returns what workers need to measure it, beside what is in `source`."""
 
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """What was measured on the rows to validate on, by name, from a lap's logs."""
+        """Returns what was measured on the rows to validate on, by name, from a lap's logs."""
 
     def tag(self, name: str) -> str:
-        """The tag of a score in a validation summary."""
+        """Returns the tag of a score in a validation summary."""
 
     @property
     def driver_measure(self) -> Callable[[Sequence[Array]], dict[str, float]] | None:
-        """Measures the present values on rows, one array a tensor of the dataset; `None` where workers can do it."""
+        """Measures the present values on rows, one array a tensor of the dataset; `None` if workers can do it."""

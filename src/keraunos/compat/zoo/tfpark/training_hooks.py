@@ -146,7 +146,7 @@ class TrainingHooks(Hooks):
                 summary.sync()
 
     def _states(self, lap: Lap) -> list[TrainingState]:
-        """Where the training stood after each step of the lap; the last has the epoch's end where it is one."""
+        """Returns where the training stood after each step of the lap; the last has the epoch's end where it is one."""
         steps = range(self._seen + 1, lap.step + 1)
         states = []
         for step in steps:

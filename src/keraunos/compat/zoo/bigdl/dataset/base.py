@@ -14,7 +14,7 @@ __all__ = ["Progbar", "display_table", "maybe_download"]
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
-    """The path of a file that is in a folder already; one that is not there is not downloaded."""
+    """Returns the path of a file that is in a folder already; one that is not there is not downloaded."""
     path = Path(work_directory, filename)
     if not path.is_file():
         raise JobError(

@@ -73,7 +73,7 @@ class Function(Layer):
         self._counts_batch = places and (row is None or row < 1)
 
     def counts_batch(self) -> bool:
-        """Whether its dimensions are counted from the batch."""
+        """Returns whether its dimensions are counted from the batch."""
         return self._counts_batch
 
 

@@ -29,7 +29,7 @@ class LoadedModule(Layer):
 
 
 def _weights_of(layer: Any) -> Iterator[Weight]:
-    """A layer's weights, laid out as BigDL does; those of recurrent cells as Keras does."""
+    """Yields a layer's weights, laid out as BigDL does; those of recurrent cells as Keras does."""
     for variable in layer.weights:
         if variable.name in _STATISTICS:
             continue

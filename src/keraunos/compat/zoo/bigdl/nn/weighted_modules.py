@@ -77,7 +77,7 @@ class _Weighted(Layer):
         self._draw()
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """The shape of the input, where it is all known."""
+        """Returns the shape of the input, where it is all known."""
         return [self._row] if self._row and None not in self._row else None
 
     @in_tensorflow_2

@@ -19,12 +19,12 @@ class LearningRateSchedule(ABC):
     """How a learning rate changes with the steps."""
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         return {"name": type(self).__name__, **vars(self)}
 
     @abstractmethod
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps, of which `skipped` came before this schedule's turn."""
+        """Returns the rate after `n` steps, of which `skipped` came before this schedule's turn."""
 
 
 class Default(LearningRateSchedule):
@@ -34,7 +34,7 @@ class Default(LearningRateSchedule):
         float_type(bigdl_type)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return rate / (1.0 + (n - skipped) * decay)
 
 
@@ -47,7 +47,7 @@ class Poly(LearningRateSchedule):
         self.max_iteration = whole("max_iteration", max_iteration)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         if n > self.max_iteration:
             return 0.0
         left = 1.0 - n / self.max_iteration
@@ -64,7 +64,7 @@ class Exponential(LearningRateSchedule):
         self.stair_case = bool(stair_case)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         power = (n - skipped) / self.decay_step
         return float(rate * self.decay_rate ** (math.floor(power) if self.stair_case else power))
 
@@ -78,7 +78,7 @@ class Step(LearningRateSchedule):
         self.gamma = number("gamma", gamma)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return float(rate * self.gamma ** ((n - skipped) // self.step_size))
 
 
@@ -91,7 +91,7 @@ class MultiStep(LearningRateSchedule):
         self.gamma = number("gamma", gamma)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         reached = 0
         while reached < len(self.step_sizes) and n - skipped >= self.step_sizes[reached]:
             reached += 1
@@ -106,7 +106,7 @@ class Warmup(LearningRateSchedule):
         self.delta = number("delta", delta)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return rate + self.delta * (n - skipped)
 
 
@@ -134,7 +134,7 @@ class SequentialSchedule(LearningRateSchedule):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         steps = [[schedule.to_json(), length] for schedule, length in self.schedules]
         return {
             "name": type(self).__name__,
@@ -143,7 +143,7 @@ class SequentialSchedule(LearningRateSchedule):
         }
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         if not self.schedules:
             raise JobError("A SequentialSchedule must be given schedules with `add`. Received: none.")
         before = 0
@@ -191,11 +191,11 @@ class Plateau(LearningRateSchedule):
         self._cooling = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         return {key: value for key, value in super().to_json().items() if not key.startswith("_")}
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate as it is: the driver changes it between epochs."""
+        """Returns the rate as it is: the driver changes it between epochs."""
         return rate
 
     def reset(self) -> None:
@@ -203,7 +203,7 @@ class Plateau(LearningRateSchedule):
         self._best, self._waited, self._cooling = None, 0, 0
 
     def observe(self, rate: float, value: float) -> float:
-        """The rate for the next epoch, from the present one and what the monitored quantity is now."""
+        """Returns the rate for the next epoch, from the present one and what the monitored quantity is now."""
         if self._cooling:
             self._cooling -= 1
             self._waited = 0
@@ -230,7 +230,7 @@ _KINDS: Mapping[str, type[LearningRateSchedule]] = {
 
 
 def from_json(data: Mapping[str, Any]) -> LearningRateSchedule:
-    """The schedule that `to_json` described."""
+    """Returns the schedule that `to_json` described."""
     arguments = dict(data)
     kind = _KINDS[arguments.pop("name")]
     parts = arguments.pop("schedules", [])

@@ -59,7 +59,7 @@ class Summary:
         self._writer.add_histogram(tag, values, step)
 
     def read_scalar(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted under a tag: a row each of step, value and time in seconds."""
+        """Returns what was noted under a tag: a row each of step, value and time in seconds."""
         self.sync()
         if not self._place.exists():
             return read_scalars(self.folder, tag)
@@ -138,7 +138,7 @@ class _Copies:
 
     @classmethod
     def begin(cls, place: GivenPath) -> tuple[Path, _Copies]:
-        """The temporary folder, and its copies."""
+        """Returns the temporary folder, and its copies."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(scratch.folder("summary")))
             return folder, cls(folder, place, stack.pop_all())

@@ -43,7 +43,7 @@ class TrainingState:
         score: float | None = None,
         epoch_finished: bool = False,
     ) -> TrainingState:
-        """The state after so many steps and so many whole epochs."""
+        """Returns the state after so many steps and so many whole epochs."""
         return cls(epochs + 1, steps + 1, loss, score, epoch_finished)
 
 
@@ -52,9 +52,9 @@ class Needs:
     """What a trigger needs to be asked exactly, and when it fires at the latest.
 
     Attributes:
-        lap: it must be asked after every so many steps; `None` where the ends of epochs suffice.
-        steps: it has fired once so many steps were taken; `None` where that is not known.
-        epochs: it has fired once so many epochs were finished; `None` where that is not known.
+        lap: it must be asked after every so many steps; `None` if the ends of epochs suffice.
+        steps: it has fired once so many steps were taken; `None` if that is not known.
+        epochs: it has fired once so many epochs were finished; `None` if that is not known.
         loss: whether it looks at the training loss.
         score: whether it looks at the score of a validation.
     """
@@ -71,7 +71,7 @@ class Trigger(ABC):
 
     @abstractmethod
     def fires(self, state: TrainingState) -> bool:
-        """Whether it fires now. A trigger remembers nothing, so it may be asked any number of times."""
+        """Returns whether it fires now. A trigger remembers nothing, so it may be asked any number of times."""
 
     @abstractmethod
     def needs(self) -> Needs:
@@ -90,7 +90,7 @@ class MaxEpoch(Trigger):
         self.max_epoch = whole("max_epoch", max_epoch)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether so many epochs are finished."""
+        """Returns whether so many epochs are finished."""
         return state.epoch > self.max_epoch
 
     def needs(self) -> Needs:
@@ -106,7 +106,7 @@ class MaxIteration(Trigger):
         self.max = whole("max", max)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether so many steps were taken."""
+        """Returns whether so many steps were taken."""
         return state.neval > self.max
 
     def needs(self) -> Needs:
@@ -121,11 +121,11 @@ class EveryEpoch(Trigger):
         float_type(bigdl_type)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether an epoch has just ended."""
+        """Returns whether an epoch has just ended."""
         return state.epoch_finished
 
     def needs(self) -> Needs:
-        """The ends of epochs suffice."""
+        """Returns the ends of epochs suffice."""
         return Needs()
 
 
@@ -137,7 +137,7 @@ class SeveralIteration(Trigger):
         self.interval = whole("interval", interval)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether another `interval` steps have just been completed."""
+        """Returns whether another `interval` steps have just been completed."""
         taken = state.neval - 1
         return taken > 0 and taken % self.interval == 0
 
@@ -154,7 +154,7 @@ class MaxScore(Trigger):
         self.max = number("max", max)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether there is a score, and it is above the bound."""
+        """Returns whether there is a score, and it is above the bound."""
         return state.score is not None and state.score > self.max
 
     def needs(self) -> Needs:
@@ -170,11 +170,11 @@ class MinLoss(Trigger):
         self.min = number("min", min)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether there is a loss, and it is below the bound."""
+        """Returns whether there is a loss, and it is below the bound."""
         return state.loss is not None and state.loss < self.min
 
     def needs(self) -> Needs:
-        """Every step has a loss, so it must be asked after each."""
+        """Returns every step has a loss, so it must be asked after each."""
         return Needs(lap=1, loss=True)
 
 
@@ -185,11 +185,11 @@ class TriggerAnd(Trigger):
         self.triggers = _checked(first, *others)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether all of them fire."""
+        """Returns whether all of them fire."""
         return all(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """What any of them needs; it has fired by the last of the moments by which each has."""
+        """Returns what any of them needs; it has fired by the last of the moments by which each has."""
         needs = [each.needs() for each in self.triggers]
         steps = [each.steps for each in needs if each.steps is not None]
         # An epoch has at least one step, so a bound in steps is one in epochs too.
@@ -216,11 +216,11 @@ class TriggerOr(Trigger):
         self.triggers = _checked(first, *others)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether one of them fires."""
+        """Returns whether one of them fires."""
         return any(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """What any of them needs; it has fired by the first of the moments by which one has."""
+        """Returns what any of them needs; it has fired by the first of the moments by which one has."""
         needs = [each.needs() for each in self.triggers]
         return Needs(
             _lap([each.lap for each in needs]),
@@ -235,7 +235,7 @@ class TriggerOr(Trigger):
 
 
 def trigger_named(value: Any) -> Trigger:
-    """The trigger that was given, or that a name such as `"EveryEpoch"` stands for."""
+    """Returns the trigger that was given, or that a name such as `"EveryEpoch"` stands for."""
     if isinstance(value, Trigger):
         return value
     if isinstance(value, str) and value.lower() in {"everyepoch", "every_epoch"}:

@@ -47,14 +47,14 @@ class ValidationMethod(ABC):
 
     @abstractmethod
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds."""
+        """Returns what a batch adds."""
 
     def merge(self, states: Iterable[State]) -> State:
-        """The state of all the batches together."""
+        """Returns the state of all the batches together."""
         return np.asarray(sum(states, start=np.zeros(1)), dtype=np.float64)
 
     def result(self, state: State) -> float:
-        """The number; not a number where there were no rows."""
+        """Returns the number; not a number if there were no rows."""
         return float(state[0] / state[1]) if state.size > 1 and state[1] else float("nan")
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Top1Accuracy(ValidationMethod):
     """The share of rows whose class is the one with the largest output; of one output, 0.5 divides two classes."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns what a batch adds: right answers, and rows."""
         scores = _scores(output)
         given = (scores[:, 0] >= 0.5).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.array([np.count_nonzero(given == class_of(label, scores)), len(scores)], dtype=np.float64)
@@ -90,7 +90,7 @@ class Top5Accuracy(ValidationMethod):
     """The share of rows whose class is among the five with the largest outputs."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns what a batch adds: right answers, and rows."""
         scores = _scores(output)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
         right = (best == class_of(label, scores)[:, np.newaxis]).any(axis=1)
@@ -106,7 +106,7 @@ class TreeNNAccuracy(Top1Accuracy):
         return "TreeNNAccuracy()"
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns what a batch adds: right answers, and rows."""
         nodes, labels = np.asarray(output), np.asarray(label)
         if nodes.ndim != 3:
             raise DataError(
@@ -130,7 +130,7 @@ class Loss(ValidationMethod):
             raise JobError(f"`cri` must be one of bigdl.nn.criterion's criteria. Received: {cri!r}.")
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the sum of the losses, and rows."""
+        """Returns what a batch adds: the sum of the losses, and rows."""
         losses = self.criterion.rows(np.asarray(output), np.asarray(label))
         return np.array([losses.sum(), losses.size], dtype=np.float64)
 
@@ -139,7 +139,7 @@ class MAE(ValidationMethod):
     """The mean absolute difference."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the sum of the rows' means, and rows."""
+        """Returns what a batch adds: the sum of the rows' means, and rows."""
         means = AbsCriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
 
@@ -160,7 +160,7 @@ class AUC(ValidationMethod):
         return "AucScore"
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: how many rows of each class lie between two thresholds, output by output."""
+        """Returns what a batch adds: how many rows of each class lie between two thresholds, output by output."""
         scores, truth = np.asarray(output, dtype=np.float32), np.asarray(label)
         columns = scores.shape[1] if scores.ndim == 2 else 1
         if scores.size != truth.size or scores.ndim > 2 or (columns > 1 and scores.shape != truth.shape):
@@ -187,7 +187,7 @@ class AUC(ValidationMethod):
         return np.concatenate([[-1e-7], inner, [1 + 1e-7]]).astype(np.float32)
 
     def result(self, state: State) -> float:
-        """The area, or the mean of areas; not a number unless there were rows of both classes."""
+        """Returns the area, or the mean of areas; not a number unless there were rows of both classes."""
         if state.size % (2 * self.threshold_num) or not state.size:
             return float("nan")
         counts = state.reshape(-1, 2, self.threshold_num)[:, :, ::-1]
@@ -215,10 +215,10 @@ class _Ranking(ValidationMethod):
 
     @abstractmethod
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """What ranks, counted from 1, are worth."""
+        """Returns what ranks, counted from 1, are worth."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the gains, and questions."""
+        """Returns what a batch adds: the gains, and questions."""
         length = self.neg_num + 1
         scores, truth = np.asarray(output, dtype=np.float64), np.asarray(label)
         if scores.size % length or scores.size != truth.size:
@@ -239,7 +239,7 @@ class HitRatio(_Ranking):
 
     @property
     def tag(self) -> str:
-        """BigDL's name, with the number that is looked at; BigDL says 10 whatever it is."""
+        """BigDL's name, with the number that is inspected; BigDL says 10 whatever it is."""
         return f"HitRate@{self.k}"
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -251,7 +251,7 @@ class NDCG(_Ranking):
     """The same, a hit at rank r counting `log 2 / log(r + 1)`."""
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """What a hit is worth."""
+        """Returns what a hit is worth."""
         return np.asarray(np.where(ranks <= self.k, np.log(2) / np.log(ranks + 1), 0.0))
 
 
@@ -284,7 +284,7 @@ _NAMES: Mapping[str, type[ValidationMethod]] = {
 
 
 def validation_method(value: Any) -> ValidationMethod:
-    """The method that was given, or that a name such as `"acc"`, `"mae"` or `"Top1Accuracy"` stands for."""
+    """Returns the method that was given, or that a name such as `"acc"`, `"mae"` or `"Top1Accuracy"` stands for."""
     if isinstance(value, ValidationMethod):
         return value
     if isinstance(value, str) and value.lower() in _NAMES:

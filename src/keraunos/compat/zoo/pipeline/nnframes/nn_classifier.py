@@ -89,7 +89,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getOptimMethod(self) -> OptimMethod:
-        """The optim method."""
+        """Returns the optim method."""
         return self.optimMethod
 
     def setEndWhen(self, trigger: Any) -> Self:
@@ -109,7 +109,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getDataCacheLevel(self) -> str | tuple[str, int]:
-        """Where rows are kept."""
+        """Returns where rows are kept."""
         return self.dataCacheLevel
 
     def setTrainSummary(self, val: TrainSummary) -> Self:
@@ -118,7 +118,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getTrainSummary(self) -> TrainSummary | None:
-        """What is noted of the training."""
+        """Returns what is noted of the training."""
         return self.train_summary
 
     def setValidationSummary(self, val: ValidationSummary) -> Self:
@@ -127,7 +127,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getValidationSummary(self) -> ValidationSummary | None:
-        """What is noted of validations."""
+        """Returns what is noted of validations."""
         return self.validation_summary
 
     def setValidation(self, trigger: Any, val_df: Any, val_method: Any, batch_size: int) -> Self:
@@ -142,7 +142,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getValidation(self) -> list[Any] | None:
-        """The trigger, the rows, the methods and the batch size, or `None`."""
+        """Returns the trigger, the rows, the methods and the batch size, or `None`."""
         found = self.validation
         return None if found is None else [found.trigger, found.rows, list(found.methods), found.batch_size]
 
@@ -152,7 +152,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getCheckpoint(self) -> list[Any] | None:
-        """The folder, the trigger and whether one file is written again and again, or `None`."""
+        """Returns the folder, the trigger and whether one file is written again and again, or `None`."""
         found = self.checkpoint
         return None if found is None else [found.path, found.trigger, found.over_write]
 
@@ -172,7 +172,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params, which does not train this one's model but one like it."""
+        """Returns a copy with other Params, which does not train this one's model but one like it."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         copied.shares_model = True
         copied.optimMethod = copy.deepcopy(self.optimMethod)
@@ -209,17 +209,17 @@ class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, ML
         )
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params; the model is shared."""
+        """Returns a copy with other Params; the model is shared."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         return copied
 
     def write(self) -> KerasWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return KerasWriter(self)
 
     @classmethod
     def read(cls) -> KerasReader[Any]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return KerasReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
@@ -290,7 +290,7 @@ class XGBRegressorModel(_Refused):
 
 
 def _step(given: Any, argument: str) -> Preprocessing:
-    """The step that a size, a list of sizes or a step stands for."""
+    """Returns the step that a size, a list of sizes or a step stands for."""
     if given is None or (isinstance(given, (list, tuple)) and not given):
         return SeqToTensor()
     if isinstance(given, (list, tuple)):

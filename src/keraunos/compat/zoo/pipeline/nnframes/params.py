@@ -81,7 +81,7 @@ class HasSamplePreprocessing:
         return self
 
     def getSamplePreprocessing(self) -> Preprocessing:
-        """The step."""
+        """Returns the step."""
         return self.samplePreprocessing
 
 

@@ -121,7 +121,7 @@ def _end_of(estimator: NNEstimator) -> Trigger:
 
 
 def _method_of(estimator: NNEstimator) -> OptimMethod:
-    """The optim method with the estimator's learning rate, where that was set."""
+    """Returns the optim method with the estimator's learning rate, where that was set."""
     method = copy.deepcopy(estimator.optimMethod)
     named = (("learningRate", "learningrate"), ("learningRateDecay", "learningrate_decay"))
     for param, attribute in named:
@@ -142,13 +142,13 @@ def _reading(estimator: NNEstimator, model: Any) -> RowReading:
 
 
 def _records(estimator: NNEstimator, dataset: Any, reading: RowReading) -> Any:
-    """The records of a DataFrame as an RDD."""
+    """Returns the records of a DataFrame as an RDD."""
     chosen = _chosen(estimator, dataset)
     return chosen.rdd.mapPartitions(functools.partial(train_records, reading), preservesPartitioning=True)
 
 
 def _shapes(estimator: NNEstimator, dataset: Any) -> Shapes:
-    """The shapes of the first row's arrays."""
+    """Returns the shapes of the first row's arrays."""
     first = _chosen(estimator, dataset).first()
     if first is None:
         raise DataError("The DataFrame must have rows to be trained with. Received: none.")
@@ -156,7 +156,7 @@ def _shapes(estimator: NNEstimator, dataset: Any) -> Shapes:
 
 
 def _chosen(estimator: NNEstimator, dataset: Any) -> Any:
-    """The columns of features and labels."""
+    """Returns the columns of features and labels."""
     names = (estimator.getFeaturesCol(), estimator.getLabelCol())
     for param, name in zip(("featuresCol", "labelCol"), names, strict=True):
         if name not in dataset.columns:
@@ -204,7 +204,7 @@ def _validating(
 
 
 def _measured(method: ValidationMethod, outputs: Array, labels: Array) -> float:
-    """What a method says; BigDL's count classes from 1, where they are no yes or no, Analytics Zoo's from 0."""
+    """Returns what a method says; BigDL's count classes from 1, where they are no yes or no, Analytics Zoo's from 0."""
     by_class = isinstance(method, (Top1Accuracy, Top5Accuracy)) and not isinstance(method, Accuracy)
     by_class = by_class or (isinstance(method, Loss) and has_classes(method.criterion))
     several = outputs.ndim > 1 and outputs.shape[-1] > 1

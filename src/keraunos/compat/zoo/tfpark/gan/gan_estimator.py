@@ -104,7 +104,7 @@ class GANEstimator:
                 save_in(self.model_dir, session, counter)
 
     def _step(self, dataset: TFDataset, counter: Any) -> tuple[Any, Any]:
-        """The loss of the network whose turn it is, and the operation that takes its step."""
+        """Returns the loss of the network whose turn it is, and the operation that takes its step."""
         import tensorflow as tf
 
         v1 = tf.compat.v1
@@ -153,7 +153,7 @@ class GANEstimator:
 
 
 def _gradients(optimizer: ZooOptimizer, loss: Any, variables: Sequence[Any], turn: Any) -> list[Any]:
-    """A network's gradients in its turn, and zeros otherwise; in their place come those of all workers."""
+    """Returns a network's gradients in its turn, and zeros otherwise; in their place come those of all workers."""
     import tensorflow as tf
 
     v1 = tf.compat.v1

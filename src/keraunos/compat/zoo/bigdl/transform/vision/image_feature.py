@@ -69,31 +69,31 @@ class ImageFeature:
         )
 
     def get_image(self, float_key: str = FLOATS, to_chw: bool = True) -> npt.NDArray[np.float32]:
-        """The pixels as floats, channels first or last."""
+        """Returns the pixels as floats, channels first or last."""
         found = self.get(float_key)
         image = np.asarray(self.pixels if found is None else found, np.float32)
         return np.ascontiguousarray(image.transpose(2, 0, 1)) if to_chw and image.ndim == 3 else image
 
     def get_label(self) -> npt.NDArray[np.float32]:
-        """The label as an array; -1 where there is none."""
+        """Returns the label as an array; -1 if there is none."""
         return np.asarray(self._state.get(LABEL, [-1.0]), np.float32)
 
     def keys(self) -> list[str]:
-        """What is known of the image."""
+        """Returns what is known of the image."""
         return sorted(self._state)
 
     def get(self, key: str) -> Any:
-        """What is known under a key, or `None`."""
+        """Returns what is known under a key, or `None`."""
         return self._state.get(key)
 
     def copy(self) -> ImageFeature:
-        """The same image, of which keys can be set without setting them here."""
+        """Returns the same image, of which keys can be set without setting them here."""
         made = ImageFeature()
         made._state, made._drawn, made._identity = dict(self._state), self._drawn, self._identity
         return made
 
     def without(self, *keys: str) -> ImageFeature:
-        """The same image, of which less is known."""
+        """Returns the same image, of which less is known."""
         made = self.copy()
         for key in keys:
             made._state.pop(key, None)

@@ -59,7 +59,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def __call__(self, inputs: Any) -> Any:
-        """The model as a layer of another."""
+        """Returns the model as a layer of another."""
         return self.model(inputs)
 
     @property
@@ -68,11 +68,11 @@ class KerasNet:
         return list(self.model.layers)
 
     def flattened_layers(self, include_container: bool = False) -> list[Any]:
-        """The Keras layers, those of models inside this one among them; the models themselves if asked."""
+        """Returns the Keras layers, those of models inside this one among them; the models themselves if asked."""
         return list(graph_surgery.flattened(self.model, containers=include_container))
 
     def get_layer(self, name: str) -> Any:
-        """The layer of that name."""
+        """Returns the layer of that name."""
         return graph_surgery.named_layers(self.model, name)[0]
 
     def freeze(self, names: str | Sequence[str] | None = None) -> Self:
@@ -92,25 +92,25 @@ class KerasNet:
 
     @in_tensorflow_2
     def new_graph(self, outputs: str | Sequence[str]) -> Model:
-        """The model that ends with the layers of those names; it shares its layers with this one."""
+        """Returns the model that ends with the layers of those names; it shares its layers with this one."""
         found = _of(Model, graph_surgery.cut(self.model, outputs))
         assert isinstance(found, Model)
         return found
 
     def to_keras(self) -> Self:
-        """The model, which is one of layers already."""
+        """Returns the model, which is one of layers already."""
         return self
 
     def get_input_shape(self) -> Any:
-        """The shape of the input, or a list of those of all, with `None` for the rows."""
+        """Returns the shape of the input, or a list of those of all, with `None` for the rows."""
         return _shapes(self.model.inputs)
 
     def get_output_shape(self) -> Any:
-        """The shape of the output, or a list of those of all, with `None` for the rows."""
+        """Returns the shape of the output, or a list of those of all, with `None` for the rows."""
         return _shapes(self.model.outputs)
 
     def set_evaluate_status(self) -> Self:
-        """The model: `forward` computes as in predictions anyway."""
+        """Returns the model: `forward` computes as in predictions anyway."""
         return self
 
     @in_tensorflow_2
@@ -178,7 +178,10 @@ class KerasNet:
 
     @in_tensorflow_2
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> list[float]:
-        """The loss, then the metrics, over records; executors measure those of an RDD, the driver its arrays."""
+        """Returns the loss, then the metrics, over records.
+
+        Executors measure those of an RDD, the driver its arrays.
+        """
         self._compiled()
         records = Records(x, y)
         records.classes = training.classes_of(self.model, self.model.loss)
@@ -215,7 +218,7 @@ class KerasNet:
         batch_per_partition: int = 4,
         predict_key: str = "predict",
     ) -> Any:
-        """The images of an `ImageFrame` or `ImageSet` with the outputs; `share_buffer` has no effect."""
+        """Returns the images of an `ImageFrame` or `ImageSet` with the outputs; `share_buffer` has no effect."""
         columns = Columns(features=training.columns_of(self.model).features)
         source = live_source(self.model, backend="tensorflow")
         options: dict[str, Any] = {"rows": batch_per_partition, "key": predict_key, "output_layer": output_layer}
@@ -224,7 +227,7 @@ class KerasNet:
     def predict_classes(
         self, x: Any, batch_per_thread: int = 128, zero_based_label: bool = True, distributed: bool = True
     ) -> Any:
-        """The class with the largest output for each record, counted from 0, or from 1."""
+        """Returns the class with the largest output for each record, counted from 0, or from 1."""
         first = 0 if zero_based_label else 1
         predicted = self.predict(x, batch_per_thread, distributed)
         if not distributed:
@@ -233,7 +236,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def forward(self, x: Any) -> Any:
-        """The outputs for a batch, as when predicting."""
+        """Returns the outputs for a batch, as when predicting."""
         return self.model.predict_on_batch(x)
 
     def set_tensorboard(self, log_dir: str, app_name: str) -> None:
@@ -242,7 +245,7 @@ class KerasNet:
         self._val_summary = ValidationSummary(log_dir, app_name)
 
     def get_train_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted of training under a tag: rows of step, value and time."""
+        """Returns what was noted of training under a tag: rows of step, value and time."""
         return _read(self._train_summary, tag)
 
     def get_validation_summary(self, tag: str) -> npt.NDArray[np.float64]:
@@ -268,7 +271,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def get_weights(self) -> list[Array]:
-        """The values of all variables."""
+        """Returns the values of all variables."""
         return list(self.model.get_weights())
 
     @in_tensorflow_2
@@ -298,7 +301,7 @@ class KerasNet:
     @staticmethod
     @in_tensorflow_2
     def load(path: str) -> KerasNet:
-        """The model that `save` wrote."""
+        """Returns the model that `save` wrote."""
         with trusting(*session_trust()):
             model = from_archive(given_path(path).read())
         return net_around(model)
@@ -383,12 +386,12 @@ class Model(KerasNet):
 
 
 def net_around(model: Any) -> KerasNet:
-    """A Keras model as a `Sequential` or a `Model`."""
+    """Returns a Keras model as a `Sequential` or a `Model`."""
     return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
 
 def _plain(tensors: Any) -> Any:
-    """A list of one tensor is that tensor."""
+    """Returns a list of one tensor is that tensor."""
     return tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
 
 

@@ -111,7 +111,7 @@ class AdamWeightDecay(_Unsaved):
         self.weight_decay = number("weight_decay", weight_decay, least=0)
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 1."""
+        """Returns the learning rate of a step, counted from 1."""
         return _adam_rules.warmed(self.options(), self.learningrate, step - 1)
 
 

@@ -98,7 +98,7 @@ class Records:
             raise DataError(f"`{argument}` must be arrays with a row a record, all of one length. Received: {shapes}.")
 
     def spread(self, entries: int) -> Any:
-        """The records as an RDD of lists of so many arrays."""
+        """Returns the records as an RDD of lists of so many arrays."""
         if self.rdd is not None:
             found = spread_records(self.rdd, entries)
             return (
@@ -108,7 +108,7 @@ class Records:
         return spread_arrays(self.arrays[:entries])
 
     def table(self, columns: Columns, held_out: Sequence[Array] | None = None) -> Any:
-        """The records, brought to the driver, and those that are held out as one Arrow table."""
+        """Returns the records, brought to the driver, and those that are held out as one Arrow table."""
         names = columns.names
         arrays = self.brought(len(names) - (held_out is not None))
         if held_out is not None:
@@ -117,7 +117,7 @@ class Records:
         return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(arrays), names)])
 
     def brought(self, entries: int) -> list[Array]:
-        """The records, brought to the driver, as one array an entry."""
+        """Returns the records, brought to the driver, as one array an entry."""
         if self.rdd is None:
             self._check(entries)
             return self.arrays[:entries]
@@ -136,7 +136,7 @@ class Records:
 
 
 def split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
-    """The records to train on and those to validate on."""
+    """Returns the records to train on and those to validate on."""
     if given is not None:
         x, y = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
         return records, Records(x, y, "validation_data")
@@ -156,7 +156,7 @@ def split(records: Records, share: float, given: Any, entries: int) -> tuple[Rec
 
 
 def with_held_out(rdd: Any, held_out: Sequence[Array] | None) -> Any:
-    """An RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
+    """Returns an RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
     if held_out is None:
         return rdd
     task = functools.partial(_marked, session_of(rdd).broadcast(list(held_out)), rdd.getNumPartitions())
@@ -172,7 +172,7 @@ def _marked(held_out: Any, partitions: int, index: int, records: Iterable[list[A
 
 
 def method_of(optimizer: Any) -> OptimMethod:
-    """The optim method that was given, or that a name stands for."""
+    """Returns the optim method that was given, or that a name stands for."""
     if isinstance(optimizer, OptimMethod):
         return optimizer
     if isinstance(optimizer, str) and optimizer.lower() in _METHODS:
@@ -181,13 +181,13 @@ def method_of(optimizer: Any) -> OptimMethod:
 
 
 def classes_of(model: Any, loss: Any) -> Classes | None:
-    """What the labels of a model must be, where its loss says that they are classes."""
+    """Returns what the labels of a model must be, where its loss says that they are classes."""
     known = getattr(loss, "classes", None)
     return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
 
 
 def metric_of(metric: Any, model: Any) -> Any:
-    """The Keras metric for one of BigDL's validation methods or names; `None` where that is the loss.
+    """Returns the Keras metric for one of BigDL's validation methods or names; `None` if that is the loss.
 
     A metric of Keras, or its name, is taken as it is.
     """
@@ -214,7 +214,10 @@ def _area(metric: AUC, model: Any) -> Any:
 
 
 def columns_of(model: Any, *, validates: bool = False) -> Columns:
-    """The entries of a record, inputs first, as columns; behind them, if some are, whether it is to validate on."""
+    """Returns the entries of a record, inputs first, as columns.
+
+    Behind them, if some are, whether it is to validate on.
+    """
     signature = Signature.of(model)
     # An input that the program did not name goes by its layer's name once the model was read back.
     inputs = [
@@ -229,7 +232,7 @@ def columns_of(model: Any, *, validates: bool = False) -> Columns:
 
 
 def rule_for(method: OptimMethod, clipping: Clipping) -> RuleSpec:
-    """The rule of a method with the clipping."""
+    """Returns the rule of a method with the clipping."""
     return combined_rule(method, clip_constant=clipping.constant, clip_norm=clipping.norm)
 
 
@@ -243,7 +246,7 @@ def job_for(
     workers: int,
     validates: bool = False,
 ) -> TrainingJob:
-    """The job that trains a compiled model synchronously by an optim method."""
+    """Returns the job that trains a compiled model synchronously by an optim method."""
     check_trainable(model)
     return TrainingJob(
         model=live_source(model, backend="tensorflow"),
@@ -283,7 +286,7 @@ class KerasHooks(TrainingHooks):
         if "loss" in lap.logs:
             self.on_losses(0, lap.step - 1, np.array([lap.logs["loss"]]), np.array([float(self._rows)]))
         found = {name.removeprefix("val_"): value for name, value in lap.logs.items() if name.startswith("val_")}
-        # The score that a Plateau looks at is the first of them: a metric, where there is one.
+        # The score that a Plateau looks at is the first of them: a metric, if there is one.
         self._measured = {name: found[name] for name in sorted(found, key=lambda name: name == "loss")}
         return super().end_lap(lap)
 

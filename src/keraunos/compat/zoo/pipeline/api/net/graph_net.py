@@ -39,7 +39,7 @@ class GraphNet(TFNet):
     """What `Net.load_tf` gives: a `TFNet` that is trained, and whose parts go by the names of their operations."""
 
     def new_graph(self, outputs: str | Sequence[str]) -> GraphNet:
-        """The part of the graph that ends with those operations. What is frozen stays frozen."""
+        """Returns the part of the graph that ends with those operations. What is frozen stays frozen."""
         self._make_weights()
         part = frozen_graph.part_of(self.graph, _listed(outputs))
         made = GraphNet(None, graph=part, trainable=self.trainable)
@@ -64,7 +64,7 @@ class GraphNet(TFNet):
         return self
 
     def to_keras(self) -> Self:
-        """The net, which is a layer already."""
+        """Returns the net, which is a layer already."""
         return self
 
     def flattened_layers(self, include_container: bool = False) -> NoReturn:
@@ -75,7 +75,7 @@ class GraphNet(TFNet):
         )
 
     def _used_by(self, operations: Sequence[str]) -> set[str]:
-        """The variables that operations have among their inputs, if only through an `Identity`."""
+        """Returns the variables that operations have among their inputs, if only through an `Identity`."""
         nodes = {node.name: node for node in self._graph.graph_def().node}
         frozen_graph.leading_to(self._graph, operations)
         waiting = [each for name in operations for each in nodes[name.partition(":")[0]].input]

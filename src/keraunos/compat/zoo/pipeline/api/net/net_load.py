@@ -42,7 +42,7 @@ class Net:
         bin_file: str | None = None,
         bigdl_type: str = "float",
     ) -> GraphNet:
-        """A TensorFlow graph, whose weights are trained where it is a layer of a model.
+        """Returns a TensorFlow graph, whose weights are trained where it is a layer of a model.
 
         Args:
             path: a folder that `export_tf` wrote, a SavedModel, or, with `inputs` and `outputs`, a file with a frozen
