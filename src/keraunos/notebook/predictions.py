@@ -1,4 +1,4 @@
-"""Images of a table beside what a model predicts for them. Runs on the driver, in a notebook's kernel."""
+"""Images of a DataFrame beside their predictions. Runs on the driver, in a notebook's kernel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _RIGHT, _WRONG, _UNMARKED = "#2e9e5b", "#e5484d", "rgba(128,128,128,0.5)"
 def show_predictions(
     dataframe: Any, image: str = "image", prediction: str = "prediction", label: str | None = "label", n: int = 12
 ) -> None:
-    """Show the first images of a DataFrame with what was predicted for them; wrong predictions are marked.
+    """Show the first images of a DataFrame with their predictions; wrong predictions are marked.
 
     Args:
-        dataframe: what a model's `transform` gave.
+        dataframe: the result of a model's `transform`.
         image: a column of Spark's image struct, as `read_images` and Spark's `image` source make it.
-        prediction: what was predicted: the number of a class, or its name.
+        prediction: the column with the predicted class, as a number or a name.
         label: what is true. Where the column says which names its numbers stand for, names are shown. `None` shows
             predictions alone.
         n: how many images.
@@ -99,7 +99,7 @@ def _figure(cell: _ImageCell) -> str:
     if cell.picture is None:
         shown = f'<div style="{box};display:flex;align-items:center;justify-content:center">no image</div>'
     else:
-        # Small images are seen pixel by pixel.
+        # Small images are shown pixel by pixel.
         scaling = ";image-rendering:pixelated" if cell.width < _SHOWN else ""
         source = base64.b64encode(cell.picture).decode()
         shown = (

@@ -25,7 +25,7 @@ class ClassicSession(Session):
     """The application of a SparkContext; with a SparkSession, its Hadoop settings are on top of the context's."""
 
     def __init__(self, context: SparkContext, spark: SparkSession | None = None) -> None:
-        # Both hand out objects of the JVM, whose types nobody declares.
+        # Both return objects of the JVM, which have no declared types.
         self._context: Any = context
         self._driver: Any = context if spark is None else spark
 
@@ -72,11 +72,11 @@ class ClassicSession(Session):
 
     @property
     def parallelism(self) -> int:
-        """How many partitions Spark makes if nobody says how many."""
+        """The number of partitions that Spark makes by default."""
         return int(self._context.defaultParallelism)
 
     def largest_closure(self) -> int:
-        """Returns what spark.broadcast.UDFCompressionThreshold says."""
+        """Returns spark.broadcast.UDFCompressionThreshold."""
         return int(self._context._jvm.PythonUtils.getBroadcastThreshold(self._context._jsc))
 
     def log_to_file(self, path: str) -> None:
@@ -158,7 +158,7 @@ class ClassicSession(Session):
         return files_at(self._driver, path)
 
     def partitions_of(self, dataframe: DataFrame) -> int | None:
-        """Returns what the plan says."""
+        """Returns the number in the plan."""
         return classic_jobs.partitions_of(dataframe)
 
     def pinned(self, rdd: RDD[Any]) -> RDD[Any]:

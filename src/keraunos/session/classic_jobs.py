@@ -1,7 +1,7 @@
 """RDDs and plans of classic Spark as its JVM has them. Runs on the driver.
 
-Spark notes the environment of the Python workers not when an RDD is made but when its Java RDD is, which pyspark makes
-when somebody asks for it.
+Spark records the environment of the Python workers not when an RDD is created but when its Java RDD is, which pyspark
+creates on first access.
 """
 
 from __future__ import annotations

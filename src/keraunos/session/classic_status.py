@@ -1,6 +1,6 @@
-"""What classic Spark's own SparkContext knows of jobs, and Spark's log. Runs on the driver.
+"""The status of jobs in classic Spark's own SparkContext, and Spark's log. Runs on the driver.
 
-A worker that never came to the driver cannot say why. Spark often can: its status store has the error of each task that
+A worker that never joined cannot report why. Spark often can: its status store has the error of each task that
 failed, and the reason why an executor was removed. The JVM's SparkContext is given by a function, because it is gone
 where Spark was stopped.
 """

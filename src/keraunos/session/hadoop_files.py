@@ -1,4 +1,4 @@
-"""Files on any file system that Hadoop knows, by Hadoop's own FileSystem. Runs on the driver."""
+"""Files on any Hadoop file system, by Hadoop's own FileSystem. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Session(ABC):
     """One Spark application, as its driver sees it.
 
-    Sessions are small and may be made at any time. They own nothing: the application belongs to whoever started it, and
-    a session never stops it. Any thread may use a session. After the application was stopped only `is_stopped`,
-    `application` and `master` may be asked.
+    Sessions are small and may be made at any time. They own nothing: the application belongs to the program that
+    started it, and a session never stops it. Any thread may use a session. After the application was stopped only
+    `is_stopped`, `application` and `master` may be asked.
     """
 
     # What the application is.
@@ -66,7 +66,7 @@ class Session(ABC):
     @property
     @abstractmethod
     def parallelism(self) -> int:
-        """How many partitions Spark makes if nobody says how many."""
+        """The number of partitions that Spark makes by default."""
 
     @abstractmethod
     def largest_closure(self) -> int:
@@ -101,7 +101,7 @@ class Session(ABC):
 
     @abstractmethod
     def broadcast(self, value: Any) -> Broadcast[Any]:
-        """Returns a value that each executor is sent once; whoever made it may `destroy` it."""
+        """Returns a value that is sent once to each executor; the caller may `destroy` it."""
 
     @abstractmethod
     def accumulator(self, start: Any, how: Any) -> Any:
@@ -129,7 +129,7 @@ class Session(ABC):
 
     @abstractmethod
     def folder(self, path: str) -> HadoopFolder:
-        """Returns a folder, or a file, on any file system that Hadoop knows.
+        """Returns a folder, or a file, on any Hadoop file system.
 
         Raises:
             Py4JError: where Hadoop does not know the path's file system.

@@ -156,7 +156,7 @@ class Notice(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Warned(Notice):
-    """A warning without a kind of its own."""
+    """A warning without its own kind."""
 
     kind: ClassVar[str] = "warning"
 

@@ -1,8 +1,8 @@
-"""Hyper-parameter search: many fits, the best of them kept. Runs on the driver.
+"""Hyper-parameter search: many fits, of which the best model is returned. Runs on the driver.
 
-While all rows fit a worker, a trial is one Spark task that trains on all of them, and as many trials run at once as
-Spark has slots. Beyond that each trial is a distributed fit, one after the other. The values of the trials are known
-beforehand, or follow from what earlier trials came to.
+If all rows fit a worker, a trial is one Spark task that trains on all of them, and as many trials run at once as
+Spark has slots. Otherwise each trial is a distributed fit, one after the other. The values of the trials are known
+beforehand, or follow from the results of earlier trials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FITS_A_WORKER = 256 << 20
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of values and what came of it; one that failed has an `error` and NaN as its metric."""
+    """One set of values and its result; one that failed has an `error` and NaN as its metric."""
 
     number: int
     params: Candidate
@@ -152,7 +152,7 @@ class _Measure:
         return replace(plan, job=replace(job, schedule=replace(job.schedule, validation_split=self._validation)))
 
     def of(self, model: Any, result: TrainingResult | None) -> float:
-        """Returns the number that says how good a model is."""
+        """Returns the metric of a model."""
         if self._evaluator is not None:
             return float(self._evaluator.evaluate(model.transform(self._held_out)))
         assert result is not None
@@ -196,7 +196,7 @@ class _Keeper:
 
 
 class _Runs:
-    """Takes proposals, trains an estimator with each, and lets the next ones know how it went."""
+    """Takes proposals, trains an estimator with each, and reports the results to the next ones."""
 
     def __init__(self, estimator: Any, proposals: Proposals, train: Any, measure: _Measure, keeper: _Keeper) -> None:
         self._estimator = estimator
@@ -276,7 +276,7 @@ def _finished(plan: FitPlan, result: TrainingResult) -> tuple[Any, TrainingResul
 
 
 def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sampler: str) -> tuple[Proposals, Any]:
-    """Returns what to try, and the estimator as one of the trials has it; a value that cannot be is refused here."""
+    """Returns the proposals, and the estimator of one of the trials; raises an error for an invalid value."""
     if sampler == "tpe":
         learned = Learned(space, trials=trials, seed=seed)
         return learned, next(iter([_with(estimator, each) for each in learned.examples()]))

@@ -52,7 +52,7 @@ _SAVED = ("mode", "frequency", "num_workers", "batch_size", "port")
 
 @dataclass(frozen=True)
 class ConstructorSettings:
-    """What a `SparkModel` was told; `SparkModel` itself says what each means."""
+    """The arguments of a `SparkModel`, which documents them."""
 
     model: Any
     mode: str
@@ -120,7 +120,7 @@ def settings_of(
 
 
 def _compile(model: Any, asked: Mapping[str, Any], *, has_context: bool) -> None:
-    """Compile the model where it was told how, or where Elephas of that time would have done so."""
+    """Compile the model if arguments for it were given, or if Elephas of that release did so."""
     if not any(value is not None for value in asked.values()) and (not has_context or getattr(model, "compiled", True)):
         return
     known = {name: _COMPILED_WITH[name] if value is None else value for name, value in asked.items()}

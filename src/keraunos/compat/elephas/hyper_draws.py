@@ -26,7 +26,7 @@ DISTRIBUTIONS = (
     "uniform",
 )
 
-# Beyond six standard deviations nobody looks.
+# Values beyond six standard deviations are ignored.
 _TAIL = 1e-9
 
 
@@ -46,7 +46,7 @@ class Draws:
         return options[self._noted(name, self._trial.suggest_categorical(name, list(range(len(options)))))]
 
     def pchoice(self, name: str, options: Sequence[tuple[float, Any]]) -> Any:
-        """Returns one of the options, each as probable as is said beside it; noted by its number."""
+        """Returns one of the options with the given probabilities; its number is recorded."""
         left = self._share(name) * math.fsum(share for share, _ in options)
         chosen = 0
         for number, (share, _) in enumerate(options):

@@ -53,7 +53,7 @@ def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., An
 
 
 def definition_of(function: FunctionType, notebook_name: str | None = None) -> ast.FunctionDef:
-    """Returns the function's definition as it stands in a script, in a notebook's cell, or in the notebook's file."""
+    """Returns the function's definition from a script, a notebook's cell, or the notebook's file."""
     try:
         lines, first = inspect.getsourcelines(function)
         source = "".join(lines)
@@ -67,7 +67,7 @@ def definition_of(function: FunctionType, notebook_name: str | None = None) -> a
                 "let it take an argument `trial`."
             ) from error
         return found
-    # Within a block, a definition may be indented as it is: strings that go over several lines stay what they are.
+    # Within a block, a definition keeps its indentation, so that multi-line strings do not change.
     try:
         tree = function_tree(f"if True:\n{source}" if source[:1].isspace() else source, function)
     except SyntaxError:
@@ -153,7 +153,7 @@ def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionTy
     assert isinstance(around, ast.FunctionDef)
     around.body = [definition]
     module = ast.fix_missing_locations(ast.Module([around], []))
-    # Our `from __future__` lines are none of the program's.
+    # Our `from __future__` lines do not apply to the program.
     code = compile(module, original.__code__.co_filename, "exec", dont_inherit=True)
     code = _code_named(original.__name__, _code_named(_AROUND, code))
     cells: dict[str, CellType] = dict(zip(closed_over, original.__closure__ or (), strict=True))
@@ -170,7 +170,7 @@ def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionTy
 
 
 def _make_names(function: FunctionType) -> None:
-    """Have what the function uses without importing it made here: executors know no such names."""
+    """Create here the names that the function uses without importing them: executors do not have them."""
     given = function.__globals__.get("__builtins__")
     if isinstance(given, dict):
         for name in function.__code__.co_names:

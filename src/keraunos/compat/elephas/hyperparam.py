@@ -74,7 +74,7 @@ class HyperParamModel:
             data: a function without arguments that returns what the model function takes, such as X_train, Y_train,
                 X_test, Y_test.
             max_evals: how many trials to run in all.
-            notebook_name: the notebook, without `.ipynb`, in which to read the source if Python cannot tell it.
+            notebook_name: the notebook, without `.ipynb`, in which to read the source if Python cannot find it.
         """
         result = self._search(model, data, max_evals, notebook_name, keep=1)
         return self._model_of(result.best(1)[0])
@@ -116,7 +116,7 @@ class HyperParamModel:
         `voting` and `weights` (for the best model first) are those of VotingModel.
         """
         wanted = _count("nb_ensemble_models", nb_ensemble_models)
-        # Better told before the trials than after them.
+        # Report this before the trials, not after them.
         if voting not in VOTINGS:
             raise JobError(one_of("voting", voting, VOTINGS))
         if weights is not None and len(weights) != wanted:
@@ -125,7 +125,7 @@ class HyperParamModel:
         return VotingModel(models, voting, None if weights is None else list(weights)[: len(models)])
 
     def load_model(self, trial: Mapping[str, Any]) -> Any:
-        """Returns the trained model of one of the trials that `compute_trials` gave."""
+        """Returns the trained model of one of the trials that `compute_trials` returned."""
         archive = trial["result"].get("model")
         if not archive:
             raise JobError(f"The trial must have a model. Received: trial {trial['tid']}, which kept none.")

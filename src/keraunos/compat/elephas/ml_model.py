@@ -86,7 +86,7 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
 
     @classmethod
     def _from_file(cls, path: str, custom_objects: Mapping[str, Any] | None, *, from_hadoop: bool) -> Self:
-        """Returns the stage in a file of ours or of Elephas's, or in a folder of spark.ml's."""
+        """Returns the stage in a file of Keraunos or Elephas, or in a folder of spark.ml."""
         if not files.is_file(path) and not Path(path).is_file():
             loaded: Self = cls.load(path)
             return loaded.set_params(custom_objects=custom_objects)
@@ -120,7 +120,7 @@ class ElephasTransformer(
     Made by `ElephasEstimator.fit`, or from an architecture and its weights.
 
     Args:
-        weights: the model's weights, as `model.get_weights()` gives them, for the model in `keras_model_config`.
+        weights: the model's weights, as `model.get_weights()` returns them, for the model in `keras_model_config`.
         model_type: a `ModelType`: the prediction of a regression is a double, otherwise it is an array of doubles.
         history: what the training measured.
         params: any of the Params; `explainParams()` describes them.
@@ -152,7 +152,7 @@ class ElephasTransformer(
 
     @property
     def model_type(self) -> Any:
-        """Whether the model is one of classification or of regression; `None` if its loss does not tell."""
+        """Whether the model is one of classification or of regression; `None` if its loss does not show it."""
         return self._given_type if self._trained is None else network.model_type_of(self._trained.head)
 
     @property
@@ -304,7 +304,7 @@ class ElephasEstimator(
         self.setParams(**given)
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name, or the compiled `model`; `None` leaves one as it is."""
+        """Set any of the Params by name, or the compiled `model`; `None` leaves one unchanged."""
         model = params.pop("model", None)
         if model is not None:
             self._model = conversion.keras_model("model")(model)
@@ -468,7 +468,7 @@ def load_ml_transformer(
 
 
 class _ElephasReader(KerasReader[Any]):
-    """Reads folders of ours, and those that Elephas's estimator wrote by spark.ml's own means."""
+    """Reads folders of Keraunos, and those that Elephas's estimator wrote with spark.ml."""
 
     def load(self, path: str) -> Any:
         """Returns the stage at the path."""

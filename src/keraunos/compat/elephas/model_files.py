@@ -26,7 +26,7 @@ _ENTRY = "distributed_config.json"
 
 
 def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite: bool, to_hadoop: bool) -> None:
-    """Write the file; what is there already is replaced only with `overwrite`."""
+    """Write the file; an existing one is replaced only with `overwrite`."""
     _check_suffix(file_name)
     file = given_path(file_name, "file_name", plain_by_hadoop=to_hadoop)
     if file.exists() and not overwrite:

@@ -86,7 +86,7 @@ class Adam(Optimizer):
 
 
 def get(identifier: Any, kwargs: Mapping[str, Any] | None = None) -> Any:
-    """Returns the optimizer that is meant: one of ours, its configuration, its name in any case, or one of Keras's."""
+    """Returns the optimizer: one of this module, its configuration, its name in any case, or a Keras optimizer."""
     if isinstance(identifier, Optimizer) or _is_keras(identifier):
         return identifier
     if isinstance(identifier, Mapping):
@@ -103,7 +103,7 @@ def serialize(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The optimizer that `serialize` described, with its arguments beside its name or, as Keras has it, below it."""
+    """The optimizer that `serialize` described, with its arguments beside its name or, as in Keras, below it."""
     inner = config.get("config", config)
     name = str(config.get("class_name") or config.get("name"))
     kinds = {**_KINDS, **(custom_objects or {})}

@@ -92,7 +92,7 @@ def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: 
 
 
 def records_to_arrays(elements: Sequence[Any], columns: Columns) -> list[Any]:
-    """Elements of an RDD that are on the driver, as `record_arrays` gives them."""
+    """Elements of an RDD that are on the driver, as `record_arrays` returns them."""
     records = [_entries(element, columns) for element in elements]
     return [
         np.stack([np.asarray(each.toArray() if hasattr(each, "toArray") else each) for each in column])
@@ -103,11 +103,11 @@ def records_to_arrays(elements: Sequence[Any], columns: Columns) -> list[Any]:
 def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] | None = None) -> RDD[Any]:
     """Returns the elements of an RDD as records of training.
 
-    `validation` has the rows to validate on, as `record_arrays` gives them. They go to all executors, and each worker
+    `validation` has the rows to validate on, as `record_arrays` returns them. They go to all executors, and each worker
     takes its share of them.
     """
     if validation is None and len(columns.features) == len(columns.labels) == 1:
-        # Pairs, and LabeledPoints, are records as they are.
+        # Pairs and LabeledPoints are already records.
         whole: RDD[Any] = vars(rdd).get(_WHOLE, rdd)
         return whole
     shared = None if validation is None else session_of(rdd).broadcast(validation)
@@ -122,7 +122,7 @@ def feature_records(rdd: RDD[Any], columns: Columns) -> RDD[Any]:
 
 
 def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
-    """Returns how many classes labels are to be spread over; `None` if they are taken as they are."""
+    """Returns the number of classes for one-hot labels; `None` if labels are used unchanged."""
     if not categorical:
         return None
     if nb_classes is not None:
@@ -141,7 +141,7 @@ def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
 
 
 def _ports(model: Any) -> tuple[Sequence[Port | None], Sequence[Port | None]]:
-    """Returns a model's inputs and outputs; one unknown of each for a subclassed model, which does not say."""
+    """Returns a model's inputs and outputs; one unknown of each for a subclassed model, which does not declare them."""
     try:
         signature = Signature.of(model)
     except ModelError:

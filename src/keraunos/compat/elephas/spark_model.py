@@ -38,7 +38,7 @@ class SparkModel:
         parameter_server_mode: 'http' or 'socket'; there is one kind of server here, whichever is asked for.
         num_workers: how many tasks train; by default one for each partition of the RDD.
         custom_objects: custom layers and functions of the model that workers cannot import, by name.
-        batch_size: rows a step, where `fit` does not say.
+        batch_size: rows per step, unless given to `fit`.
         port: the driver's port that the servers listen on; by default any that is free.
         master_optimizer, master_loss, master_metrics: what to compile the model with, in programs of 2016 and 2017;
             with a SparkContext, a model that is not compiled is compiled with 'adam', 'categorical_crossentropy' and
@@ -112,7 +112,7 @@ class SparkModel:
         return self.fit(rdd, **named, **arguments)
 
     def predict(self, data: Any) -> list[Any]:
-        """Returns what the model gives for each row of an array, or of an RDD of features, in their order."""
+        """Returns the model's output for each row of an array, or of an RDD of features, in their order."""
         return training.predict(self._network, data, _session(data))
 
     def predict_classes(self, data: Any) -> list[int]:
@@ -128,7 +128,7 @@ class SparkModel:
         Args:
             x_test: features as an array, or an RDD of elements as `fit` takes them.
             y_test: labels, with an array.
-            arguments: `batch_size` (32), `sample_weight` (an array, one a row) and `verbose`, as Keras has them.
+            arguments: `batch_size` (32), `sample_weight` (an array, one a row) and `verbose`, as in Keras.
         """
         return self._evaluate(x_test, y_test, arguments, None)
 
@@ -224,7 +224,7 @@ class SparkMLlibModel(SparkModel):
     ) -> Any:
         """Train on LabeledPoints; with `categorical`, labels are class numbers that the model sees one-hot.
 
-        How many classes there are is said by `nb_classes`, or by the width of the model's output.
+        The number of classes is `nb_classes`, or the width of the model's output.
         """
         named = {
             "epochs": arguments.pop("nb_epoch", epochs),
@@ -253,7 +253,7 @@ class SparkMLlibModel(SparkModel):
         )
 
     def predict(self, mllib_data: Any) -> Any:
-        """What the model gives: for a Matrix an array, for a Vector its one row, for an RDD or an array a list."""
+        """The model's output: for a Matrix an array, for a Vector its one row, for an RDD or an array a list."""
         import numpy as np
 
         if isinstance(mllib_data, Matrix):

@@ -72,7 +72,7 @@ def _train(
 ) -> TrainingResult:
     check_compiled(network.model)
     if not network.model.built:
-        # Only here an element is inspected before training: nobody else can say what shape the model is to have.
+        # Only here an element is inspected before training: nothing else determines the shape of the model.
         rows.build(network.model, rdd.first())
     columns = rows.columns_of(
         network.model, weighted=options.weighted, validated=options.validation is not None, classes=classes
@@ -101,7 +101,7 @@ def _train(
 
 
 def predict(network: DriverNetwork, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
-    """Returns what the model gives for each row of arrays or of an RDD, in their order, on the driver."""
+    """Returns the model's output for each row of arrays or of an RDD, in their order, on the driver."""
     columns = rows.columns_of(network.model, labels=False)
     if isinstance(data, RDD):
         records = rows.feature_records(data, columns)

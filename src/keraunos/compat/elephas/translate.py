@@ -40,7 +40,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What `fit` and `train` were told, checked.
+    """The checked arguments of `fit` and `train`.
 
     Attributes:
         num_workers: in place of the constructor's; `None` leaves that.
@@ -81,7 +81,7 @@ def plan_of(mode: Any, frequency: Any, optimizer: Any = None) -> ExchangePlan:
 
 
 def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> FitOptions:
-    """Returns what a call of `fit` or `train` says; a name of an older release stands for today's."""
+    """Returns the arguments of `fit` or `train`; names of older releases are translated."""
     given = {_NEWER.get(name, name): value for name, value in arguments.items()}
     if len(given) < len(arguments):
         raise JobError(f"`epochs` must be given once. Received: {dict(arguments)!r}.")
@@ -142,7 +142,7 @@ def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
 
 
 def check_server_mode(value: Any) -> None:
-    """Refuse what Elephas did not know; its two kinds of server are one here."""
+    """Raises an error for a value unknown to Elephas; its two kinds of server are one here."""
     if value not in SERVER_MODES:
         raise JobError(one_of("parameter_server_mode", value, SERVER_MODES))
 

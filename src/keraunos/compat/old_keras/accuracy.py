@@ -1,8 +1,8 @@
 """Which metrics an old program means, and of which output. Runs on the driver.
 
-Until Keras 0.2 `class_mode` said which accuracy it is; from 0.3 on the width of the output does, and from 1.0 to 2.3
-also the loss: with a binary cross entropy each output is right or wrong by itself. Today width and labels say it. A
-metric without the name of an output was of each output.
+Until Keras 0.2 `class_mode` determined the accuracy; from 0.3 on the width of the output does, and from 1.0 to 2.3
+also the loss: with a binary cross entropy each output is right or wrong by itself. Today width and labels determine it.
+A metric without the name of an output was of each output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def say_mode(model: Any, mode: Any) -> None:
 
 
 def mode_of(model: Any) -> str | None:
-    """Returns the `class_mode` that a model was compiled with, if it was told one."""
+    """Returns the `class_mode` that a model was compiled with, if given."""
     return _modes.get(model)
 
 
@@ -97,7 +97,7 @@ def outputs_of(model: Any) -> list[str]:
 
 
 def in_order(model: Any, found: Any) -> Any:
-    """Results by name as the list that Keras gave then; the loss alone if there is nothing else."""
+    """Converts results by name to the list of old Keras, or to the loss alone if there is nothing else."""
     names = _names.get(model)
     if not isinstance(found, Mapping):
         return found

@@ -1,7 +1,7 @@
 """What a model trains was settled as it was compiled. Runs on the driver.
 
 Until Keras 3, `trainable` counted as it was when `compile` was called: a discriminator that is frozen for a second
-model went on learning by itself, and the second model never moved it. Today the flags count as they are when training
+model continued learning by itself, and the second model never moved it. Today the flags count as they are when training
 begins.
 """
 
@@ -62,7 +62,7 @@ def _found(model: Any) -> _Flags:
 
 
 def _same(settled: _Flags, now: _Flags) -> bool:
-    """Returns whether both freeze the same; layers and variables that were made since are as their layer says."""
+    """Returns whether both freeze the same; for newer layers and variables, their layer's flag applies."""
     layers = {id(layer): flag for layer, flag, _variables in settled[1]}
     each = {id(variable): flag for _layer, _flag, variables in settled[1] for variable, flag in variables}
     return settled[0] == now[0] and all(

@@ -39,7 +39,7 @@ def _rule(name: str, channels_first: bool, day: Day, *, first: bool) -> tuple[st
     ordering = "th" if channels_first else "tf"
     whole = "whole " if day.name == "0" else ""
     if name in _IN_PLANES:
-        # A recurrent convolution never said where its channels were.
+        # A recurrent convolution never had a position of channels.
         rule = "th" if name == "ConvLSTM2D" else whole + ordering
         return rule, _AXES["planes"] if channels_first else None
     if name == "Convolution3D":

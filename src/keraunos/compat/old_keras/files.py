@@ -21,7 +21,7 @@ _HDF5 = (".h5", ".hdf5")
 
 
 def save_model(model: Any, filepath: Any, **named: Any) -> None:
-    """Write a model with what it was compiled with, in place of what is there."""
+    """Write a model with what it was compiled with, replacing an existing file."""
     path = Path(filepath)
     if path.suffix == ".keras":
         keras.Model.save(model, path, overwrite=True, **named)
@@ -39,7 +39,7 @@ def load_model(filepath: Any, custom_objects: Mapping[str, Any], *, compile: boo
 
 
 def save_weights(model: Any, filepath: Any) -> None:
-    """Write the weights, in place of what is there."""
+    """Write the weights, replacing an existing file."""
     path = Path(filepath)
     if path.name.endswith(".weights.h5"):
         keras.Model.save_weights(model, path, overwrite=True)
@@ -64,7 +64,7 @@ def load_weights(model: Any, filepath: Any, **named: Any) -> None:
 
 @contextmanager
 def _ending_in_h5(path: Path, own: str) -> Iterator[Path]:
-    """The file under a name that says what it is."""
+    """The file under a name with the right suffix."""
     import h5py
 
     says = path.name.endswith(own) or path.suffix in _HDF5

@@ -24,7 +24,7 @@ from keraunos.errors import DataError, JobError, one_of
 _EPSILON = 1e-7
 _WHITENING = 1e-6
 _HALF = 0.5
-_STEADY = 5  # arguments of ImageDataGenerator that kept their places
+_STEADY = 5  # arguments of ImageDataGenerator with an unchanged position
 _STEADY_OF_FLOW = 4
 _FLAGS = ("featurewise_center", "samplewise_center", "featurewise_std_normalization", "samplewise_std_normalization")
 _FIRST = (
@@ -47,7 +47,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         given = _arguments(self.day, arguments, named)
-        # Keras 0 and 1 did what the flags said; today's constructor would set some of them.
+        # Keras 0 and 1 used the flags unchanged; today's constructor would set some of them.
         flags = {} if self.day.speaks_keras_2 else {name: given.pop(name, False) for name in (*_FLAGS, "zca_whitening")}
         super().__init__(**given)
         self.__dict__.update(flags)
@@ -279,7 +279,7 @@ def list_pictures(directory: str, ext: str = "jpg|jpeg|bmp|png") -> list[str]:
 
 
 def _format(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """Where the channels are: first in Keras 0, in Keras 1 as it is told, and Keras's own setting since then."""
+    """The position of channels: first in Keras 0, as given in Keras 1, and Keras's own setting since then."""
     argument = "data_format" if day.speaks_keras_2 else "dim_ordering"
     given = {**dict(zip((argument,), arguments, strict=False)), **named}
     for each in given:

@@ -1,6 +1,6 @@
 """What layers were asked for by other names: shapes, and weights. Runs on the driver.
 
-They are seen by programs of an older Keras alone; in code of packages a layer has what Keras gives it.
+Only programs of an older Keras see them; in code of packages a layer has Keras's attributes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An entry's `order` is how arguments without a name were counted, from the signatures of Keras 1.2.2. An argument that is
 not in `renamed` has its name today. What all layers took, the shape of the input and initial weights, is done in
-`layers`. `first` has the orders of releases before 0.2, where a layer was told the size of its input.
+`layers`. `first` has the orders of releases before 0.2, where a layer had an argument for the size of its input.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class LayerSignature:
     """One layer as it was called.
 
     Attributes:
-        today: its class in `keras.layers`, or `module:Class` of ours.
+        today: its class in `keras.layers`, or `module:Class` of Keraunos.
         order: the names of its arguments, in the order of that day.
         renamed: arguments with another name today; those in `joined` are not among them.
         joined: a new argument that is made of several old ones.
         defaults: old defaults that are not today's, by today's names.
-        refused: arguments that cannot be kept, each with why and what to do, where they have any other value than this.
-        first: the order before Keras 0.2, and how many leading numbers tell that it is meant.
+        refused: unsupported arguments, each with its only allowed value, the reason, and what to do.
+        first: the order before Keras 0.2, and how many leading numbers identify it.
     """
 
     today: str
@@ -211,7 +211,7 @@ LAYERS: Mapping[str, LayerSignature] = {
         "GRU",
         f"output_dim init inner_init activation inner_activation {_GATES}",
         RECURRENT,
-        # Today the reset gate is applied after the product with the recurrent weights unless this is said.
+        # Without this, today's reset gate is applied after the product with the recurrent weights.
         defaults={
             "reset_after": False,
             "recurrent_activation": "hard_sigmoid",

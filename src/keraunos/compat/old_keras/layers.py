@@ -1,6 +1,6 @@
 """A call of an old layer as one of today's. Runs on the driver.
 
-What is made is a layer of today's Keras. The shape that a first layer was told is remembered beside it, for
+The result is a layer of today's Keras. The input shape of a first layer is stored beside it, for
 `Sequential.add`.
 """
 
@@ -49,11 +49,11 @@ _IMAGES = (
     "ZeroPadding2D",
     "UpSampling2D",
 )
-# Layers of pictures have at most so many channels at the network's entry.
+# Layers of pictures have at most this many channels at the network's entry.
 _FEW_CHANNELS = 4
 _PICTURES = 4  # axes: rows, channels, height and width
 
-# What a layer was told of its input: (batch shape, dtype).
+# A layer's input as given: (batch shape, dtype).
 first_inputs: WeakKeyDictionary[Any, tuple[tuple[int | None, ...], str | None]] = WeakKeyDictionary()
 
 
@@ -79,7 +79,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
     as_it_lay(name, today, day, first=first)
     if name in _GATES and gates.get("consume_less", "cpu") != "gpu":
-        # Each gate had weights of its own, drawn by its own size.
+        # Each gate had its own weights, drawn by its own size.
         for each in ("kernel_initializer", "recurrent_initializer"):
             today[each] = PerGate(today[each], _GATES[name])
     for each in ("name", "trainable"):
@@ -97,19 +97,19 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 
 
 def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
-    """Note the shape, rows included, that a layer was told as the first of a model."""
+    """Store the input shape, rows included, of the first layer of a model."""
     first_inputs[layer] = (shape, dtype)
 
 
 def remember_inner(layer: Any, inner: Any) -> None:
-    """Note the shape that a layer within another was told."""
+    """Store the input shape of a layer within another."""
     told = first_inputs.get(inner) if isinstance(inner, keras.layers.Layer) else None
     if told is not None:
         first_inputs[layer] = told
 
 
 def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`Layer` itself, which does nothing but say the shape of the input."""
+    """`Layer` itself, which only declares the shape of the input."""
     if arguments or not named.keys() <= {"input_shape", "batch_input_shape", "name"}:
         raise JobError(f"Layer takes the shape of the input by name. Received: {(*arguments, *named)!r}.")
     layer = keras.layers.Identity(**{"name": named["name"]} if named.get("name") else {})
@@ -231,7 +231,7 @@ def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...] | None:
-    """Returns the shape of the input, rows included, where the layer was told it."""
+    """Returns the shape of the input, rows included, if the layer was given it."""
     if common.get("batch_input_shape") is not None:
         return tuple(common["batch_input_shape"])
     if common.get("input_shape") is not None:
@@ -249,7 +249,7 @@ def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...]
 
 
 def _check_ordering(name: str, entry: LayerSignature, shape: Any, day: Day) -> None:
-    """Refuse a picture whose channels may be at either end if nothing says at which."""
+    """Raises an error for an image whose channels may be at either end, if nothing determines which."""
     if entry.today not in _IMAGES or values.orders_channels(day):
         return
     if day.name == "1":
@@ -271,7 +271,7 @@ def _check_ordering(name: str, entry: LayerSignature, shape: Any, day: Day) -> N
 
 
 def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[str, Any]) -> None:
-    """Refuse what today's Keras would take for something else."""
+    """Raises an error for arguments with another meaning in today's Keras."""
     for each in ("stride", "strides"):
         if isinstance(given.get(each), bool):
             raise JobError(
@@ -310,7 +310,7 @@ def _pads(name: str, padding: Any) -> Any:
 
 
 def _check_output_shape(layer: Any, told: tuple[Any, ...]) -> None:
-    """Let the layer refuse an output of another shape than it was told, which today it works out itself."""
+    """Make the layer raise an error for an output of another shape than given, which today's Keras computes itself."""
     build = layer.build
 
     def build_checked(shape: Any) -> None:

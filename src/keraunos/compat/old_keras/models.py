@@ -84,7 +84,7 @@ def _again(model: Any, day: Day) -> Any:
 
 
 def from_config(day: Day, kind: Any, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """Returns the model of a configuration that `get_config` gave."""
+    """Returns the model of a configuration that `get_config` returned."""
     return _again(kind.from_config(config, custom_objects=dict(custom_objects or {})), day)
 
 
@@ -135,7 +135,7 @@ def save_model(day: Day, model: Any, filepath: str, overwrite: bool = True) -> N
 
 
 def called(model: Any, day: Day, name: str, *arguments: Any, **named: Any) -> Any:
-    """Returns what a method of the model gives on that day."""
+    """Returns the result of a model's method on that day."""
     return _METHODS[name](model, day, *arguments, **named)
 
 
@@ -302,7 +302,7 @@ def _load_weights(model: Any, _day: Day, filepath: str, by_name: bool = False, *
 
 
 def _save(model: Any, day: Day, filepath: str, overwrite: bool = True, **named: Any) -> None:
-    """Write the model to a file of any name; in TensorFlow the name says of which kind."""
+    """Write the model to a file of any name; in TensorFlow the name determines the format."""
     if day.name == "tf2":
         keras.Model.save(model, filepath, overwrite=overwrite, **named)
         return

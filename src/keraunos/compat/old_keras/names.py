@@ -13,7 +13,7 @@ class OldName:
     """A class of that day: calling it makes an object of today's class; `isinstance` and subclasses take that class.
 
     Args:
-        module: the module of ours that has the name.
+        module: Keraunos's module with the name.
         name: the name.
         make: from the arguments of a call to what it makes.
         today: today's class; `None` if there is none.
@@ -69,7 +69,7 @@ class OldName:
 
 
 def refused(module: str, name: str, instead: str) -> OldName:
-    """Returns a name that is there, and says when it is used why it cannot be kept."""
+    """Returns an object for an unsupported name, which raises an error with the reason when it is used."""
 
     def refuse(_arguments: Any, _named: Any) -> NoReturn:
         raise JobError(f"{name} cannot be kept on today's Keras. Received: a program that uses it. {instead}")

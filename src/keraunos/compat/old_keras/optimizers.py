@@ -59,7 +59,7 @@ def from_config(name: str, day: Day, config: Mapping[str, Any]) -> Any:
 
 
 def for_compile(optimizer: Any, day: Day) -> Any:
-    """The optimizer for one more network: a compiled one began anew there, and went on with its rate and its steps."""
+    """The optimizer for another network: it had new moments there, but its old rate and step count."""
     if day.name == "tf2" or not isinstance(getattr(optimizer, "_learning_rate", None), keras.Variable):
         return optimizer
     if not optimizer.built and optimizer not in _compiled:

@@ -30,7 +30,7 @@ class _Moving:
     data_format: str
 
     def call(self, inputs: Any) -> Any:
-        """Returns what the layer gives, its channels first again."""
+        """Returns the layer's output with channels first again."""
         if self.data_format != _FIRST:
             return super().call(inputs)  # type: ignore[misc]
         axes = len(inputs.shape)

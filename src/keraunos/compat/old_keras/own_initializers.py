@@ -15,7 +15,7 @@ from keras import ops
 
 from keraunos.compat.old_keras.own_layers import PACKAGE
 
-_KERNELS = (4, 5)  # axes of what was taken for a convolution's kernel
+_KERNELS = (4, 5)  # numbers of axes that were treated as a convolution's kernel
 # What stands among the axes for one of length 1, which today's kernel has not.
 NO_AXIS = -1
 

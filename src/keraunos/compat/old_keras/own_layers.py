@@ -43,7 +43,7 @@ def _missing(y_true: Any, y_pred: Any) -> Any:
 
 def drawn_anew(initializer: Any) -> Any:
     """Returns one that draws other numbers than the one given, which draws the same at every call; a seed stays."""
-    # An initializer of somebody's own does as it says.
+    # A custom initializer is used unchanged.
     ours = type(initializer).__module__.partition(".")[0] in {"keras", "keraunos"}
     return initializer.clone() if ours and isinstance(initializer, keras.initializers.Initializer) else initializer
 

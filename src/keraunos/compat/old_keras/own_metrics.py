@@ -34,7 +34,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
 
 
 def accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Returns what 'accuracy' stood for where the loss did not say: of each output alone if there is one."""
+    """Returns the meaning of 'accuracy' if the loss did not determine it: of each output alone if there is one."""
     return (binary_accuracy if y_pred.shape[-1] == 1 else categorical_accuracy)(y_true, y_pred)
 
 

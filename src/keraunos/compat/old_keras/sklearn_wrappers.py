@@ -1,4 +1,4 @@
-"""`keras.wrappers.scikit_learn`: models that scikit-learn takes for estimators. Runs on the driver."""
+"""`keras.wrappers.scikit_learn`: models as scikit-learn estimators. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
 
     @property
     def nb_words(self) -> int | None:
-        """How many words there are, with the 0 that stands for none."""
+        """The number of words, including 0 for no word."""
         return self.num_words
 
     @nb_words.setter
@@ -35,12 +35,12 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
         self.num_words = number
 
     def fit_on_texts(self, texts: Iterable[str]) -> None:
-        """Count words; documents are counted anew by each call."""
+        """Count words; the count of documents is reset by each call."""
         self.document_count = 0
         self._in_its_case(super().fit_on_texts, texts)
 
     def fit_on_sequences(self, sequences: Sequence[Sequence[int]]) -> None:
-        """Count the documents that words are in, anew by each call."""
+        """Count the documents that contain words; reset by each call."""
         self.document_count = 0
         self.index_docs.clear()
         super().fit_on_sequences(sequences)

@@ -27,7 +27,7 @@ def normalize(a: Any, axis: int = -1, order: int = 2) -> Any:
 
 
 def probas_to_classes(y_pred: Any) -> Any:
-    """Returns the class that each row's outputs say."""
+    """Returns the predicted class of each row."""
     found = np.asarray(y_pred)
     if found.ndim > 1 and found.shape[1] > 1:
         return found.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""What stands in an argument of old, as today's Keras takes it. Runs on the driver."""
+"""Converts values of old arguments for today's Keras. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def data_format(value: Any, day: Day) -> str:
 
 
 def image_dim_ordering(day: Day) -> str:
-    """'th' or 'tf': what the program has set, what keras.json says, or the day's default."""
+    """'th' or 'tf': set by the program, in keras.json, or the day's default."""
     return _chosen_ordering.get(day.name) or _configured_ordering() or day.ordering
 
 
 def orders_channels(day: Day) -> bool:
-    """Returns whether the program or keras.json, rather than a default, says where channels are."""
+    """Returns whether the program or keras.json sets the position of channels."""
     return day.name in _chosen_ordering or _configured_ordering() is not None
 
 
@@ -127,7 +127,7 @@ def set_image_dim_ordering(day: Day, ordering: str) -> None:
 
 
 def named_regularizer(name: str, _day: Day, *arguments: Any, **named: Any) -> Any:
-    """Returns the regularizer that a function or class of `keras.regularizers` gave."""
+    """Returns the regularizer that a function or class of `keras.regularizers` returned."""
     if name in REFUSED_REGULARIZERS:
         raise _gone(f"keras.regularizers.{name}", REFUSED_REGULARIZERS[name])
     if name not in REGULARIZERS:
@@ -242,14 +242,14 @@ def converted(name: str, value: Any, day: Day) -> Any:
 
 
 def _configured_ordering() -> str | None:
-    """Returns what the user's keras.json says, by its name of either time."""
+    """Returns the setting in the user's keras.json, under its old or new name."""
     folder = os.environ.get("KERAS_HOME") or str(Path.home() / ".keras")
     path = Path(folder) / "keras.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # Today's Keras writes this file itself, so that only the old name is a choice of somebody's.
+    # Today's Keras writes this file itself, so only the old name is a choice of the user.
     ordering = config.get("image_dim_ordering") if isinstance(config, dict) else None
     return ordering if ordering in _ORDERINGS else None
 

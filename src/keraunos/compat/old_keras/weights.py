@@ -31,7 +31,7 @@ def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[
         return layer
     build = layer.build
 
-    # Keras looks at the names of a build's arguments.
+    # Keras inspects the names of the arguments of `build`.
     @functools.wraps(build)
     def build_with_weights(*shapes: Any, **named: Any) -> None:
         build(*shapes, **named)

@@ -20,7 +20,7 @@ def slots_of(source: bytes) -> int | None:
     """
     tree = tree_of(source)
     if tree is None:
-        # Whoever runs the program tells what is wrong with it.
+        # Errors of the program are reported when it runs.
         return None
     asked = [_numbers(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_cluster(node)]
     return max((sum(each) for each in asked), default=None)

@@ -1,7 +1,7 @@
 """Which column feeds which data layer, and what its rows are. Runs on the driver.
 
 Labels go to the data layer that a cost compares with, features to the other one; a network with more of either takes
-columns of the layers' own names, or a mapping. Sequences are brought to one length, with lengths beside them.
+columns of the layers' own names, or a mapping. Sequences are padded to one length, with columns for their lengths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keraunos.job.pixels import Pixels
 from keraunos.launch.spark import quoted
 from keraunos.ml.schema import find_field, is_image, is_vector
 
-# What a column is called while it is brought to one length.
+# The name of a column while it is padded to one length.
 _PADDED = "__paddle_{}"
 # Costs whose second input is the number of a class of their first.
 _CLASSES = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm", "crf"})
@@ -118,7 +118,7 @@ def known_numbers(model: ModelConfig) -> dict[str, int]:
 
 
 def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -> tuple[Any, dict[str, str]]:
-    """Returns the DataFrame with sequences brought to one length, and the column of each of the model's inputs."""
+    """Returns the DataFrame with sequences padded to one length, and the column of each of the model's inputs."""
     inputs = dict(sources.columns)
     longest = _longest(dataset, sources)
     for name, steps in longest.items():
@@ -169,7 +169,7 @@ def pixels_of(options: Any) -> Pixels:
 
 
 def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
-    """Returns how many steps the longest sequence of each data layer has; ids that the network does not know raise."""
+    """Returns the length of the longest sequence of each data layer. Ids outside the network's range raise an error."""
     varying = [name for name in sources.columns if _varies(sources.kinds[name])]
     asked = []
     for name in varying:

@@ -101,7 +101,7 @@ class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
 
 
 class HasTraining(Settings):
-    """What Paddle's trainer was told on its command line."""
+    """The command line options of Paddle's trainer."""
 
     config, setConfig = writable_param("The configuration, as parse_config gives it.", trainer_config)
     labelCol, getLabelCol, setLabelCol = param(
@@ -148,7 +148,7 @@ class HasTraining(Settings):
 
 
 class PaddleModel(FittedModel, HasPaddleColumns):
-    """A trained Paddle network; `transform` adds a class and its probabilities, or what else the network gives."""
+    """A trained Paddle network; `transform` adds a class and its probabilities, or other outputs of the network."""
 
     @property
     def config(self) -> TrainerConfig:
@@ -318,7 +318,7 @@ def keras_models(
 ) -> tuple[Any, Any]:
     """The Keras models of a configuration: the one to train, compiled, and the one that predicts; they share weights.
 
-    `kinds` says what data layers take where the network does not tell, in the words of Paddle's data providers.
+    `kinds` gives the types of data layers that do not follow from the network, as in Paddle's data providers.
     """
     network = lower(config.model_config, {name: DataKind(kind) for name, kind in (kinds or {}).items()}, seed)
     return compiled(network, config, trainers, None), network.predictor()

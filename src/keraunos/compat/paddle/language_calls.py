@@ -37,7 +37,7 @@ def Settings(**settings: Any) -> None:
 
 
 def Inputs(*names: str) -> None:
-    """The data layers, in the order in which the rows bring them."""
+    """The data layers, in the order of a row's entries."""
     state = current("Inputs")
     state.inputs = [*(state.inputs or ()), *names]
 
@@ -49,7 +49,7 @@ def Outputs(*names: str) -> None:
 
 
 def Layer(name: str | None = None, type: str | None = None, **xargs: Any) -> LayerConfig:  # noqa: A002 - Paddle's word
-    """Define a layer of a type, and give it back with its size."""
+    """Define a layer of a type. Returns it with its size."""
     state = current("Layer")
     if name is None or type is None:
         raise ModelError(f"`Layer` must say its name and its type. Received: name={name!r}, type={type!r}.")
@@ -139,7 +139,7 @@ def Import(config_file: str, local_args: dict[str, Any] | None = None) -> None:
 
 
 def model_type(name: str) -> None:
-    """What kind of network Paddle would run it as; nothing but `nn` and `recurrent_nn` is there."""
+    """The kind of network in Paddle; only `nn` and `recurrent_nn` exist."""
     state = current("model_type")
     if name not in ("nn", "recurrent_nn"):
         raise ModelError(one_of("model_type", name, ("nn", "recurrent_nn")))

@@ -43,7 +43,7 @@ class Projection(ConfigValue):
 
 @dataclass(frozen=True)
 class IdentityProjection(Projection):
-    """The input as it is."""
+    """The unchanged input."""
 
     kind = "identity"
     size: int = 0
@@ -60,7 +60,7 @@ class IdentityOffsetProjection(Projection):
 
 @dataclass(frozen=True)
 class DotMulProjection(Projection):
-    """Each column times a weight of its own."""
+    """Each column times its own weight."""
 
     kind = "dot_mul"
     size: int = 0
@@ -111,7 +111,7 @@ class ContextProjection(Projection):
 
 @dataclass(frozen=True)
 class ConvProjection(Projection):
-    """A convolution with weights of its own."""
+    """A convolution with its own weights."""
 
     kind = "conv"
     num_filters: int | None = None
@@ -121,7 +121,7 @@ class ConvProjection(Projection):
 
 @dataclass(frozen=True)
 class ConvTransProjection(ConvProjection):
-    """A transposed convolution with weights of its own."""
+    """A transposed convolution with its own weights."""
 
     kind = "convt"
 
@@ -145,7 +145,7 @@ class DotMulOperator(Operator):
 
 @dataclass(frozen=True)
 class ConvOperator(Operator):
-    """The first input convolved with the second: each row brings its own filters."""
+    """The first input convolved with the second: each row has its own filters."""
 
     kind = "conv"
     num_filters: int | None = None

@@ -1,4 +1,4 @@
-"""`Settings`: what it knows, what it refuses, what it makes of it. Runs on the driver."""
+"""`Settings`: its arguments, those that are refused, and its result. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AT_LEAST_ONE = ("batch_size", "num_batches_per_send_parameter", "num_batches_pe
 
 
 def checked_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `Settings` was told, checked; what has no effect is left out."""
+    """Returns the checked arguments of `Settings`, without those that have no effect."""
     known = {*settings_names(), *_OF_THE_TRAINER, *_WITHOUT_EFFECT}
     kept = {}
     for name, value in said.items():

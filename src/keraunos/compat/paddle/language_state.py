@@ -1,6 +1,6 @@
 """The configuration that is being written while `parse_config` runs. Runs on the driver.
 
-Paddle kept this in globals of a module, and one configuration found what another had left. Here every parse has its own
+Paddle stored this in globals of a module, so one configuration saw the state of another. Here every parse has its own
 `Configuration`, which a function of the language finds through `current`, and which is gone when the parse ends.
 """
 
@@ -38,9 +38,9 @@ class Configuration:
     Attributes:
         args: what `get_config_arg` reads.
         folder: where files that `Import` names are looked for.
-        images: height and width of what a layer gives, where that is known to be an image.
+        images: height and width of what a layer returns, where that is known to be an image.
         inputs, outputs: what `Inputs` and `Outputs` named; `None` before they were called.
-        extras: whatever another vocabulary keeps for this parse, by a name of its own.
+        extras: whatever another vocabulary keeps for this parse, by its own name.
     """
 
     args: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Configuration:
     extras: dict[str, Any] = field(default_factory=dict)
 
     def flag(self, name: str) -> bool:
-        """Returns whether a config arg says yes; `False` without it."""
+        """Returns a config arg as a boolean; `False` without it."""
         return truth(name, self.args[name]) if name in self.args else False
 
 

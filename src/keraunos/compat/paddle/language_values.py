@@ -1,6 +1,6 @@
 """What a configuration writes inside a layer: `Input`, `Bias`, `Conv`, `Pool` … Runs on the driver.
 
-Arguments have the names and the order of Paddle's own. `None` is "not said": a default holds.
+Arguments have the names and the order of Paddle's own. `None` means not given: a default applies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from keraunos.errors import ModelError
 
-# What `Input`, `Bias`, projections and `Parameter` say of a parameter.
+# The arguments of `Input`, `Bias`, projections and `Parameter` for a parameter.
 PARAMETER_ATTRIBUTES = (
     "learning_rate",
     "momentum",
@@ -30,7 +30,7 @@ PARAMETER_ATTRIBUTES = (
     "is_shared",
 )
 
-# What an input may say that belongs to it alone; each is a field of `Input`.
+# The arguments that belong to an input alone; each is a field of `Input`.
 INPUT_SETTINGS = ("conv", "norm", "pool", "image", "block_expand", "bilinear_interp", "maxout", "spp", "pad")
 
 
@@ -76,7 +76,7 @@ class Bias(ConfigValue):
 
 @dataclass(frozen=True)
 class Conv(ConfigValue):
-    """A convolution; sides that are not said for y are those of x."""
+    """A convolution; sizes that are not given for y are those of x."""
 
     filter_size: int
     channels: int
@@ -227,6 +227,6 @@ class Input(ConfigValue):
 
 
 def parameter_attributes(value: Any) -> dict[str, Any]:
-    """Returns what a value says of its parameter; what it leaves open is left out."""
+    """Returns a value's arguments for its parameter, without those that are not given."""
     told = {name: getattr(value, name, None) for name in PARAMETER_ATTRIBUTES}
     return {name: each for name, each in told.items() if each is not None}

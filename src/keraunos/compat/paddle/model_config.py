@@ -1,4 +1,4 @@
-"""What a Paddle configuration says, as plain data. Runs on the driver and on workers.
+"""A Paddle configuration as plain data. Runs on the driver and on workers.
 
 The configuration language writes it, and everything else here reads nothing but it: the lowering to a Keras model, the
 summary, the update rules, parameter files. Names are those of Paddle's own protocol buffers.
@@ -65,7 +65,7 @@ class LayerConfig:
     """One layer, its sizes worked out.
 
     Attributes:
-        size: the width of a row that it gives.
+        size: the width of a row of its output.
         bias: the name of its bias parameter; `None` without one.
         coeff: for costs, a factor on the gradient.
         operators: of a mixed layer: mappings with `type`, `input_indices`, `input_sizes`, `output_size` and their own.
@@ -146,7 +146,7 @@ class OptimizationConfig:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """A whole configuration: the network, how it is trained, and what Paddle's trainer was told besides."""
+    """A whole configuration: the network, its training, and the other options of Paddle's trainer."""
 
     model_config: ModelConfig
     opt_config: OptimizationConfig
@@ -190,7 +190,7 @@ def parameter_from_json(data: Mapping[str, Any]) -> ParameterConfig:
 
 
 def settings_names() -> tuple[str, ...]:
-    """Returns every name that `Settings` knows of the optimization."""
+    """Returns all names of `Settings` for the optimization."""
     return tuple(each.name for each in fields(OptimizationConfig))
 
 

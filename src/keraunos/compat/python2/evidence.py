@@ -1,4 +1,4 @@
-"""What tells a program for Python 2 from one for Python 3. Runs on the driver and on executors.
+"""Detects whether a program is for Python 2 or for Python 3. Runs on the driver and on executors.
 
 A source that today's Python compiles is taken for Python 2 only if it uses a name that no Python 3 has, binds it
 nowhere, asks nowhere which Python it runs on, and has nothing in it that only Python 3 has.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-# Builtins; those of the second kind are also names that a star import may bring.
+# Builtins; a star import may also define those of the second kind.
 STRONG = frozenset({"StandardError", "basestring", "execfile", "raw_input", "unichr", "unicode", "xrange"})
 WEAK = frozenset({"apply", "buffer", "cmp", "file", "intern", "long", "reduce", "reload"})
 METHODS = frozenset({"has_key", "iteritems", "iterkeys", "itervalues", "viewitems", "viewkeys", "viewvalues"})
@@ -34,11 +34,11 @@ ATTRIBUTES = {
 
 _WORDS = sorted({*STRONG, *WEAK, *METHODS, *MODULES}.union(*ATTRIBUTES.values()))
 _ANY = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b|^\s*print\b", re.MULTILINE)
-# Whoever uses one of these knows that there are two Pythons, and has provided for today's.
+# A program that uses one of these supports both Pythons.
 _KNOWS_BOTH = frozenset({"PY2", "PY3", "PY_3", "python_2_unicode_compatible", "version_info", "hexversion"})
 _BRIDGES = frozenset({"builtins", "future", "past", "six"})
 
-# Lines that no Python 3 takes, for when fissix is not there to say so.
+# Lines that no Python 3 accepts, for use without fissix.
 _OLD_SYNTAX = re.compile(
     r"""^\s*(?:print\s*(?:$|["'\w>`\[{~-])|exec\s+[^(=\s]|raise\s+[\w.]+\s*,|except\s+[^:]+,\s*\w+\s*:)"""
     r"""|`[^`]+`|<>|\blambda\s*\(|\bdef\s+\w+\(.*\(\s*\w+\s*,|\b0\d+\b|\b\d+[lL]\b|\bur["']""",
@@ -238,7 +238,7 @@ class _Names(ast.NodeVisitor):
             self._sure.append(Python2Evidence(line, f"import {name}"))
 
     def _has_its_own(self, root: str) -> bool:
-        """Returns whether there is a module of that name today: the program's, or one that somebody has installed."""
+        """Returns whether a module of that name exists today: the program's, or an installed one."""
         if (self._folder / f"{root}.py").is_file() or (self._folder / root).is_dir():
             return True
         try:

@@ -1,4 +1,4 @@
-"""Imports of a program's own modules, which may be for Python 2 as it is. Runs on the driver and on executors.
+"""Imports of a program's own modules, which may be for Python 2. Runs on the driver and on executors.
 
 A module is the program's if it lies outside the folders where packages are installed. Packages are left alone.
 """
@@ -21,7 +21,8 @@ def install(*, beside: bool = False) -> None:
     """Let this process's imports translate modules for Python 2. Once is enough.
 
     Args:
-        beside: whether the program itself is for Python 2: then its modules are, too, unless they tell otherwise.
+        beside: whether the program itself is for Python 2: then its modules are, too, unless their source shows
+            otherwise.
     """
     if beside:
         _TranslatingLoader.beside = True
@@ -62,7 +63,7 @@ class _TranslatingFinder(MetaPathFinder):
 
 
 class _TranslatingLoader(SourceFileLoader):
-    """Loads a module's source. A translation is not kept in a file: Python would take it for the module's own."""
+    """Loads a module's source. A translation is not stored in a file: Python would treat it as the module's own."""
 
     beside: ClassVar[bool] = False
 

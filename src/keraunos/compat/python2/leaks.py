@@ -1,6 +1,6 @@
 """Variables that list comprehensions left behind in Python 2 alone. Runs on the driver and on executors.
 
-A program that reads one would go on with another value today, so it is refused, with its line. What runs in which
+A program that reads one would continue with another value today, so it is refused, with its line. What runs in which
 order is followed roughly: branches as if all were taken, loops as if they ran twice.
 """
 

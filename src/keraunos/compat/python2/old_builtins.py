@@ -96,7 +96,7 @@ def input(prompt: Any = "") -> Any:  # noqa: A001 - Python's own name
 
 
 def map(function: Any, iterable: Iterable[Any], *others: Iterable[Any]) -> list[Any]:  # noqa: A001 - Python's own name
-    """Returns a list; shorter sequences are filled up with `None`, and no function gives the arguments."""
+    """Returns a list; shorter sequences are padded with `None`. Without a function, returns the arguments."""
     if not others:
         iterable = builtins.map(as_text, iterable) if function is str else each(iterable)
         return list(iterable if function is None else builtins.map(function, iterable))

@@ -151,7 +151,7 @@ def sort_arguments(cmp: Any = None, key: Any = None, reverse: Any = False) -> di
 
 
 def setdefaultencoding(name: str) -> None:
-    """`sys.setdefaultencoding`: Python 3 has UTF-8 and no other."""
+    """`sys.setdefaultencoding`: Python 3 has only UTF-8."""
     if name.lower().replace("-", "").replace("_", "") not in ("utf8", "ascii"):
         raise JobError(f"sys.setdefaultencoding of Python 2 can be given 'utf-8' only here. Received: {name!r}.")
 

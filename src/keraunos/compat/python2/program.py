@@ -31,7 +31,8 @@ def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -
         source: the file's bytes.
         path: what tracebacks name.
         package: the package that the module is in, where Python 2 looks for what it imports first.
-        beside: whether it goes with a program for Python 2, and so is for it, too, unless it tells otherwise.
+        beside: whether it belongs to a program for Python 2; it is then for Python 2, too, unless its source shows
+            otherwise.
 
     Raises:
         SyntaxError: neither Python takes the source.

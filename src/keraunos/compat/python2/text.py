@@ -1,7 +1,7 @@
 """Text that was bytes: what Python 2 had one type for, where it meets text. Runs on the driver and on executors.
 
 What a program reads from a file opened as 'rb', from an archive or from another process is bytes today, and so is what
-`encode` gives. To Python 3 that equals no text, and prints as `b'…'`; to a program for Python 2 it is text.
+`encode` returns. In Python 3 they equal no text and print as `b'…'`; in a program for Python 2 they are text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DECODED = frozenset({"ascii", "iso8859-1", "utf-8", "utf-8-sig"})
 
 
 def as_text(value: Any) -> Any:
-    """Bytes as the text that they spell, also within lists, tuples and dicts; anything else as it is."""
+    """Bytes as text, also within lists, tuples and dicts; anything else unchanged."""
     if isinstance(value, bytes):
         try:
             return value.decode()

@@ -1,7 +1,7 @@
-"""Modules under the names that a program knows them by. Runs on the driver and on workers.
+"""Modules under the names that a program imports. Runs on the driver and on workers.
 
-`import sparkflow.graph_utils` gives the module `keraunos.compat.sparkflow.graph_utils`, which keeps its own name: what
-Spark pickles by reference names a module that every worker can import, whether aliases are installed there or not.
+`import sparkflow.graph_utils` imports the module `keraunos.compat.sparkflow.graph_utils`, which keeps its own name.
+References that Spark pickles therefore name a module that every worker can import, with or without aliases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Modules of Keras 1 and 2 that Keras 3 no longer has, for programs written then. Runs on the driver and on executors.
 
 What was in `keras.layers.core` and its neighbours is in `keras.layers` today, and what was in `keras.utils.np_utils` is
-in `keras.utils`: the old modules give what the new ones have.
+in `keras.utils`: the old modules export the names of the new ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def install() -> None:
 
 
 class _OldKerasFinder(MetaPathFinder):
-    """Asked last: a Keras that has such a module gives its own."""
+    """The last finder: if Keras itself has such a module, that module is used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

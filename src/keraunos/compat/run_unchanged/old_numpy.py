@@ -64,7 +64,7 @@ def _as_scalar(array: Any) -> Any:
 
 
 class _NumpyFinder(MetaPathFinder):
-    """Finds numpy as anybody would, and has it given the names once it is there."""
+    """Finds numpy as usual, and adds the old names once it is loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -32,7 +32,7 @@ _OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("cli", "compat/
 
 
 def run_script(path: str, arguments: Sequence[str], system: System) -> int:
-    """Run the file as `__main__` and give its exit code; a `SystemExit` of its own goes through.
+    """Run the file as `__main__` and return its exit code; a `SystemExit` of its own goes through.
 
     What is written for Python 2 is translated, if the program is one of an older system.
     The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
@@ -105,7 +105,7 @@ def source_of(path: str) -> bytes:
 
 def _code_of(file: str, system: System) -> CodeType:
     """Returns the program's code; one of today is Python's own affair."""
-    # Our `from __future__` lines are none of the program's.
+    # Our `from __future__` lines do not apply to the program.
     source = source_of(file)
     if system.name:
         return python2.read(source, file, beside=system.python2).code

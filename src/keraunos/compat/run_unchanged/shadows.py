@@ -117,7 +117,7 @@ def _loaded(name: str) -> ModuleType:
 
 
 def _part(module: ModuleType, name: str) -> Any:
-    """Returns an attribute of the module, which may be a submodule that nobody has imported yet."""
+    """Returns an attribute of the module, which may be a submodule that is not imported yet."""
     try:
         return getattr(module, name)
     except AttributeError:

@@ -1,4 +1,4 @@
-"""What Spark must be told so that its Python workers know the program's names. Runs on the driver."""
+"""The Spark settings that give its Python workers the program's names. Runs on the driver."""
 
 from __future__ import annotations
 

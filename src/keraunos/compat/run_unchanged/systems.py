@@ -1,4 +1,4 @@
-"""Which names of the older systems stand for which modules of Keraunos. Runs on the driver and on workers.
+"""The aliases of the older systems: their names for modules of Keraunos. Runs on the driver and on workers.
 
 To add a system, add its row.
 """
@@ -35,9 +35,9 @@ class System:
 
     Attributes:
         name: what it is called on the command line.
-        aliases: packages of the system, each with the package of Keraunos that stands for it, submodules included.
+        aliases: packages of the system, each with the package of Keraunos that replaces it, submodules included.
         fallbacks: the same for names that anybody may use; a program's own module of that name comes first.
-        shadows: packages that other code needs as they are, each with the module that the program sees instead.
+        shadows: packages that other code needs unchanged, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
         dated: whether its programs may be older than Spark 2, and use what that dropped.
         keras_of: what stands for which package in its programs for an older Keras, by the Keras.
@@ -61,7 +61,7 @@ class System:
 
     @property
     def label(self) -> str:
-        """What tells another process which system this is, for `system_named`."""
+        """The text that identifies the system in another process, for `system_named`."""
         return f"{self.name}:{self.keras}:{_PYTHON_2 if self.python2 else ''}".rstrip(":")
 
 
@@ -111,7 +111,7 @@ SYSTEMS = {
     )
 }
 
-# A program of today: nothing stands for anything else.
+# A current program: there are no aliases.
 PLAIN = System("")
 
 

@@ -33,15 +33,16 @@ class HogwildSparkModel:
         iters: how many times a worker goes through its rows; with `mini_stochastic_iters`, draws batches.
         tfInput: the name of the placeholder for the features.
         tfLabel: the name of the placeholder for the labels; `None` to learn from the features alone.
-        optimizer: an optimizer of tf.train, one of SparkFlow's ten names, or what `build_optimizer` gave.
+        optimizer: an optimizer of tf.train, one of SparkFlow's ten names, or what `build_optimizer` returned.
         master_url: the driver's host and port, where the server listens; by default where Spark's driver does.
-        serverStartup: seconds; the server is ready before the first worker starts, and nobody waits for it.
+        serverStartup: seconds; the server is ready before the first worker starts, and the program does not wait for
+            it.
         acquire_lock: whether gradients are applied one after the other, and not all at once without locks.
         mini_batch: rows a step; below 1 all rows of a partition.
         mini_stochastic_iters: how many batches, drawn at random, make an iteration; below 1 every row is used once.
         shuffle: whether each iteration takes the rows in another order.
         verbose: above 0, the driver prints each iteration's loss on each partition.
-        partition_shuffles: how many times to train for `iters` iterations, with the rows dealt out anew in between.
+        partition_shuffles: how many times to train for `iters` iterations, with the rows redistributed in between.
         loss_callback: called on the driver with the loss, the iteration and the partition's number after each
             iteration, in the order of a partition's iterations.
         port: the port that the server listens on; by default 5000, or the next free one.

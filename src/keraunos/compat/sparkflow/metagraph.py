@@ -1,4 +1,4 @@
-"""A TensorFlow graph in JSON, brought to life on the driver: its loss, its variables and their values. Runs there.
+"""A TensorFlow graph loaded from JSON: its loss, its variables and their values. Runs on the driver.
 
 Nothing here touches the default graph, and nothing turns TensorFlow's 2.x behaviour off.
 """

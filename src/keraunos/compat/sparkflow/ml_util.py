@@ -21,7 +21,7 @@ def tensorflow_get_weights(vs: Sequence[Any] | None = None) -> list[npt.NDArray[
 
 
 def tensorflow_set_weights(weights: Sequence[Any], vs: Sequence[Any] | None = None) -> None:
-    """Set variables, by default the trainable ones, in the default session; its graph stays as it is."""
+    """Set variables, by default the trainable ones, in the default session; its graph does not change."""
     session, variables = _session_and_variables(vs)
     for variable, value in zip(variables, weights, strict=True):
         # The value takes the place of the one that the variable is initialized with.

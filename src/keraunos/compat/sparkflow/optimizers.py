@@ -155,7 +155,7 @@ def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str,
 
 
 def rule_of_optimizer(optimizer: Any) -> RuleSpec:
-    """Returns the rule for an optimizer of `tf.train`, for one of the ten names, or for what `build_optimizer` gave."""
+    """Returns the rule for an optimizer of `tf.train`, one of the ten names, or a result of `build_optimizer`."""
     if isinstance(optimizer, RuleSpec):
         return optimizer
     if isinstance(optimizer, str):

@@ -17,7 +17,7 @@ DEFAULT_OUTPUT = "out/Sigmoid:0"
 
 
 def tensor_name(name: str) -> conversion.Converter[str, str]:
-    """Returns the name of a tensor; that of an operation stands for its first output."""
+    """Returns the name of a tensor; that of an operation means its first output."""
 
     def convert(value: str) -> str:
         if not isinstance(value, str) or not value:

@@ -165,7 +165,7 @@ class TensorFlowFtrl(ElementwiseOptimizer):
 
 
 class TensorFlowProximalGradientDescent(TensorFlowGradientDescent):
-    """A gradient step, then shrunk as the L1 and L2 strengths say."""
+    """A gradient step, then shrunk by the L1 and L2 strengths."""
 
     def move(self, block: Block) -> None:
         """Move against the gradient, and shrink."""
@@ -178,7 +178,7 @@ class TensorFlowProximalGradientDescent(TensorFlowGradientDescent):
 
 
 class TensorFlowProximalAdagrad(TensorFlowAdagrad):
-    """An Adagrad step, then shrunk as the L1 and L2 strengths say, by each element's own rate."""
+    """An Adagrad step, then shrunk by the L1 and L2 strengths with each element's own rate."""
 
     scratch_blocks = 2
 

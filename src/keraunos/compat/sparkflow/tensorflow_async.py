@@ -46,7 +46,7 @@ _PREDICTED_AT_ONCE = 1024
 def build_optimizer(optimizer_name: str, learning_rate: float, optimizer_options: Mapping[str, Any] | None) -> RuleSpec:
     """Returns the optimizer on the parameter server, for HogwildSparkModel.
 
-    SparkFlow gave one of TensorFlow's own here.
+    SparkFlow returned one of TensorFlow here.
     """
     return rule_of(optimizer_name, learning_rate, optimizer_options)
 
@@ -81,7 +81,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
         return self
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         super().setParams(**params)
         self._live = {}
         return self
@@ -292,7 +292,7 @@ class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # t
 
 @contextmanager
 def _turns(dataframe: Any, workers: int, partitions: int | None, turns: int) -> Iterator[Any]:
-    """Gives the rows of each turn: first as they come, then dealt out anew."""
+    """Returns the rows of each turn: unchanged in the first, then redistributed."""
     fewer = partitions is not None and workers < partitions
     first = dataframe.coalesce(workers) if fewer else dataframe
     if turns == 1:
@@ -308,7 +308,7 @@ def _weights_of(model: GraphModel) -> str:
 
 
 def _check_width(slot: Slot, found: tuple[int | None, ...], port: Port, column: str, tensor: str) -> None:
-    """Refuse rows whose number of elements, where the schema tells it, is not the placeholder's."""
+    """Raises an error if the number of elements, as far as the schema shows it, differs from the placeholder's."""
     if None in found or None in port.shape or math.prod(found) == math.prod(port.shape):  # type: ignore[arg-type]
         return
     raise ColumnError(

@@ -51,7 +51,7 @@ def load_tensorflow_model(
         }
         loaded = SparkAsyncDLModel(inputCol=inputCol, predictionCol=predictionCol, **asked)
         loaded = loaded.holding(_graph_model(session, loaded))
-        # What is wrong with the names is told now, and not by the first `transform`.
+        # Wrong names raise an error now, and not in the first `transform`.
         loaded._source()
     return loaded
 

@@ -22,13 +22,13 @@ from keraunos.ml.signature import Port
 
 logger = logging.getLogger(__name__)
 
-# Gives the rows of a turn; those of the first are as they come, those of later ones dealt out anew.
+# Returns the rows of a turn: unchanged for the first turn, redistributed for later ones.
 Rows = Callable[[int], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedGraph:
-    """A graph that is ready to train, and what it began with.
+    """A graph that is ready to train, and its initial values.
 
     Attributes:
         source: the graph as workers take it.
@@ -45,7 +45,7 @@ class PreparedGraph:
 
 
 def prepare(training: Training) -> PreparedGraph:
-    """Bring the graph to life, refuse what is wrong with it, and initialize its variables."""
+    """Load the graph, check it, and initialize its variables."""
     graph = metagraph.imported(training.graph)
     features = metagraph.tensor(graph, training.tf_input, "tfInput")
     labels = None if training.tf_label is None else metagraph.tensor(graph, training.tf_label, "tfLabel")
@@ -80,7 +80,7 @@ def train(
     workers: int,
     listeners: Sequence[LossCallback] = (),
 ) -> GraphModel:
-    """Train for all turns; the parameters, and what the optimizer remembers, go on from one turn to the next."""
+    """Train for all turns; the parameters and the optimizer's state continue from one turn to the next."""
     source = prepared.source
     memory = RuleMemory() if training.partition_shuffles > 1 else None
     for turn in range(training.partition_shuffles):
@@ -92,7 +92,7 @@ def train(
 
 
 def trained(training: Training, prepared: PreparedGraph, archive: bytes) -> GraphModel:
-    """Returns the graph with the values that training led to, and with what it began with if nothing was trained."""
+    """Returns the graph with the trained values, or with the initial values if nothing was trained."""
     return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())
 
 

@@ -31,7 +31,7 @@ _ALL_ROWS = 1 << 30
 
 @dataclass(frozen=True)
 class Training:
-    """What SparkFlow's estimator and its HogwildSparkModel both say about a training.
+    """The arguments that SparkFlow's estimator and its HogwildSparkModel share.
 
     Attributes:
         graph: the graph in JSON.
@@ -42,7 +42,7 @@ class Training:
         mini_stochastic_iters: how many batches are drawn in an iteration; below 1 every row is used once.
         acquire_lock: whether gradients are applied one after the other.
         shuffle: whether each iteration takes the rows in another order.
-        partition_shuffles: how many times to train, the rows dealt out anew in between.
+        partition_shuffles: how many times to train, the rows redistributed in between.
         ports: the first and the last port that the server may listen on.
         host: the address that it listens on; `None` for Spark's own choice.
         tf_output: the tensor that will predict, and `tf_dropout` the placeholder of dropout.
@@ -71,7 +71,7 @@ def plan_of(training: Training) -> ExchangePlan:
 
 
 def schedule_of(training: Training, turn: int = 0) -> Schedule:
-    """How a worker goes through its rows, in one of the turns between which rows are dealt out anew."""
+    """The schedule of a worker in one turn; rows are redistributed between turns."""
     drawn = training.mini_stochastic_iters
     if turn == 0 and not training.shuffle and training.mini_batch >= 1 > drawn:
         logger.warning(

@@ -16,7 +16,7 @@ LAYERS = "tf_keras.api._v1.keras.__internal__.legacy.layers"
 
 @cache
 def tensorflow_1() -> Any:
-    """TensorFlow's module for 1.x programs, after it was told to behave that way."""
+    """TensorFlow's module for 1.x programs, with the behaviour of 1.x enabled."""
     missing = [name for name in ("tensorflow", "tf_keras") if find_spec(name) is None]
     if missing:
         raise ImportError(

@@ -34,7 +34,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> Any:
-        """Write a checkpoint; gives its path."""
+        """Write a checkpoint. Returns its path."""
         options = (meta_graph_suffix, write_meta_graph)
         stripped = (strip_default_attrs, save_debug_info)
         place = _elsewhere(save_path)
@@ -56,7 +56,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
             super().restore(sess, path)
 
     def _keep(self, folder: GivenPath, path: str, state_file: str) -> None:
-        """Write down which checkpoint is the newest, and delete those that are more than are kept."""
+        """Record the newest checkpoint, and delete the oldest ones beyond the maximum."""
         kept = [(each, at) for each, at in self._last_checkpoints if each != path] + [(path, time.time())]
         most = self.saver_def.max_to_keep or len(kept)
         self.set_last_checkpoints_with_time(kept[-most:])

@@ -1,4 +1,4 @@
-"""Images and labels in idx files, the format of MNIST, on any file system that Hadoop knows.
+"""Images and labels in idx files, the format of MNIST, on any Hadoop file system.
 
 `IdxFolder` runs on the driver; what parses a file and cuts it runs on executors, so that the rows of a large file never
 pass through the driver.

@@ -1,6 +1,6 @@
 """From TensorSpark's arguments to a training job. Runs on the driver.
 
-What is wrong with the arguments is found here, before anything starts; what is wrong with the graph is found by
+Errors in the arguments are found here, before anything starts; errors in the graph are found by
 `graph_source`.
 """
 
@@ -35,7 +35,7 @@ _ARGUMENTS = {
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What a SparkSession is told once, for all its runs."""
+    """The arguments of a SparkSession, for all its runs."""
 
     server_host: str
     server_port: int | None
@@ -175,7 +175,7 @@ def job_of(
         raise JobError("`feed_rdd` must have at least one partition. Received: an RDD without any.")
     return TrainingJob(
         model=fed.source,
-        # What NaN means is the graph's to say.
+        # The graph decides what NaN means.
         columns=Columns(features=fed.slots, allow_nan=True),
         schedule=Schedule(epochs=1, batch_size=options.batch_size, seed=seed, shuffle=shuffle, remainder="join"),
         exchange=plan,

@@ -39,7 +39,7 @@ class ZooAdamWeightDecay(BigDLAdam):
 
 
 def warmed(options: Mapping[str, Any], rate: float, steps: int) -> float:
-    """Returns the rate after so many steps: it grows over the warm-up's share of `total`, and falls then."""
+    """Returns the rate after this many steps: it grows over the warm-up's share of `total`, and falls then."""
     total, portion = int(options["total"]), float(options["warmup_portion"])
     if total <= 0:
         return rate

@@ -2,7 +2,7 @@
 
 A folder holds `frozen_inference_graph.pb`, a graph with its values in it, and `graph_meta.json`, which names its inputs
 and outputs and, where it may be trained, those of its constants that were variables: the format of Analytics Zoo's
-`export_tf`. In a `FrozenGraph` the values lie beside the graph, so that whoever holds them may change them.
+`export_tf`. In a `FrozenGraph` the values are separate from the graph, so that the owner can change them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keraunos.learners.graph_trust import check_graph, check_reached
 
 GRAPH_FILE, META_FILE = "frozen_inference_graph.pb", "graph_meta.json"
 
-# Constants of at least so many elements are kept as arrays of their own rather than in the graph.
+# Constants of at least this many elements are kept as their own arrays rather than in the graph.
 _LARGE = 1024
 _VARIABLES = {"VariableV2", "Variable", "VarHandleOp"}
 _HOLDS_STATE = {*_VARIABLES, "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "IteratorV2"}
@@ -41,9 +41,9 @@ class FrozenGraph:
         graph: the serialised GraphDef; inputs, variables and constants are placeholders in it.
         inputs: the names of the tensors that are fed.
         outputs: the names of the tensors that are computed.
-        variables: the names of the operations that stand for what may be trained.
+        variables: the names of the operations of trainable values.
         constants: the same for other large arrays.
-        values: the arrays by those names; may be left out where somebody else keeps them.
+        values: the arrays by those names; omitted if they are stored elsewhere.
     """
 
     graph: bytes
@@ -139,7 +139,7 @@ def freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, train
                 f"({error.message.splitlines()[0]}). Run the initializer, or restore a checkpoint, first."
             ) from error
     trained = {each.op.name for each in graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)}
-    # A SavedModel of TensorFlow 2 does not say which of its variables are trained.
+    # A SavedModel of TensorFlow 2 does not declare which of its variables are trained.
     variables = [name for name in kept if not trained or name in trained] if trainable else []
     names = (tuple(tensor.name for tensor in given), tuple(tensor.name for tensor in wanted))
     return _opened(plain, *names, variables)
@@ -321,7 +321,7 @@ def gradients_of(graph: Any, frozen: FrozenGraph, weights: Sequence[Any] | None 
 
 
 def _check_meta(meta: Any) -> None:
-    """Raise raises `ValueError` if what a folder says of its graph are no names."""
+    """Raises `ValueError` if a folder's metadata of its graph contains something else than names."""
     if not isinstance(meta, dict):
         raise ValueError(f"{META_FILE!r} must hold a JSON object")  # noqa: TRY004 - the caller's error for any file
     for key in ("input_names", "output_names", "variables"):
@@ -387,7 +387,7 @@ def _opened(plain: Any, inputs: tuple[str, ...], outputs: tuple[str, ...], varia
 
 
 def _with_placeholders(plain: Any, tensors: Mapping[str, Any]) -> Any:
-    """Returns the graph with the operations that give those tensors turned into placeholders."""
+    """Returns the graph with the operations of those tensors replaced by placeholders."""
     for node in plain.node:
         tensor = tensors.get(node.name)
         if tensor is not None and node.op != "Placeholder":

@@ -1,6 +1,6 @@
 """What BigDL's optim methods compute, element by element. Runs where the parameters live.
 
-The formulas and the names of their arguments are BigDL's; `learning_rate` stands for its `learningrate`. Every method
+The formulas and the names of their arguments are BigDL's; `learning_rate` is its `learningrate`. Every method
 takes `clip_norm`, which scales the gradient down to a global norm, and `clip_constant`, which then cuts every element
 to a range. Methods that see more than single elements are in `compat.zoo.vector_rules`.
 """
@@ -205,7 +205,7 @@ class BigDLAdamax(ElementwiseRule, elementwise_optimizers.Averaging):
         beta1 = self.option("beta1")
         self.average(mean, gradient, beta1, other)
         np.abs(gradient, out=gradient)
-        # The default epsilon is less than the least normal number, which a processor may take for zero.
+        # The default epsilon is below the smallest normal number, which a processor may treat as zero.
         np.add(gradient, max(self.option("epsilon"), float(np.finfo(gradient.dtype).tiny)), out=gradient)
         np.multiply(norm, self.option("beta2"), out=norm)
         np.maximum(norm, gradient, out=norm)

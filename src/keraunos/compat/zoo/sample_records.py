@@ -13,7 +13,7 @@ from keraunos.session.registry import started_session
 
 
 def spread_records(rdd: Any, entries: int) -> Any:
-    """Returns an RDD with the first so many arrays of each record of an RDD, in lists."""
+    """Returns an RDD with the given number of first arrays of each record, in lists."""
     return rdd.mapPartitions(functools.partial(plain_records, entries), preservesPartitioning=True)
 
 
@@ -28,7 +28,7 @@ def spread_arrays(arrays: Sequence[Array]) -> Any:
 
 
 def plain_records(entries: int, records: Iterator[Any]) -> Iterator[list[Any]]:
-    """Yields the first so many arrays of each record: a `Sample`, a list of arrays, or one array."""
+    """Yields the given number of first arrays of each record: a `Sample`, a list of arrays, or one array."""
     for record in records:
         given = record.arrays() if isinstance(record, Sample) else record
         if not isinstance(given, (list, tuple)):

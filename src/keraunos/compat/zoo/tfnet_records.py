@@ -20,13 +20,13 @@ from keraunos.launch.predict import predict_rdd
 
 
 def predicted(rdd: Any, graph: FrozenGraph, rows: int) -> Any:
-    """Returns an RDD of what the graph gives for the records of an RDD."""
+    """Returns an RDD of what the graph returns for the records of an RDD."""
     names, columns = _fed(graph)
     return predict_rdd(spread_records(rdd, len(names)), _source(graph, names), columns, batch_rows=rows)
 
 
 def predicted_images(images: Any, graph: FrozenGraph, rows: int, key: str, output_layer: Any) -> Any:
-    """Images with what the graph gives for their samples."""
+    """Images with what the graph returns for their samples."""
     names, columns = _fed(graph)
     return predict_image(images, _source(graph, names), columns, rows=rows, key=key, output_layer=output_layer)
 

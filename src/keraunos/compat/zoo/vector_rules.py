@@ -130,7 +130,7 @@ class BigDLLBFGS(VectorRule):
         return [counters, *before, *(each.copy() for pair in self._pairs for each in pair)]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         steps, self._moved, self._diagonal = (float(each) for each in state[0])
         self._steps = int(steps)
         vectors = [np.array(each, self.part.layout.dtype) for each in state[1:]]
@@ -210,7 +210,7 @@ class ByPrefix(Rule):
         return found
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         place = 0
         for rule, _ in self._rules:
             length = int(state[place])

@@ -82,7 +82,7 @@ def df_to_simple_rdd(
 ) -> RDD[Any]:
     """Returns an RDD of (features, label); with `categorical`, class numbers become one-hot over `nb_classes`.
 
-    If that is not given, the largest label tells.
+    If that is not given, it follows from the largest label.
     """
     chosen = df.select(
         *(

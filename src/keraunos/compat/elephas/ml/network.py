@@ -1,4 +1,4 @@
-"""A Keras model from what Elephas's stages keep of it, and what is said of its predictions. Runs on the driver."""
+"""A Keras model from the Params of Elephas's stages, and the properties of its predictions. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | No
 
 
 def head_of(model_type: ModelType | None, *, logits: bool) -> dict[str, Any]:
-    """Returns what a transformer must know of the loss, as plain data."""
+    """Returns the properties of the loss that a transformer needs, as plain data."""
     return {"model_type": None if model_type is None else model_type.name, "logits": logits}
 
 

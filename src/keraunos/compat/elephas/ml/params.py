@@ -35,7 +35,7 @@ class Options(Settings):
         return name
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         named: dict[str, Any] = {}
         for name, value in params.items():
             today = _OTHER_NAMES.get(name, name)
@@ -48,7 +48,7 @@ class Options(Settings):
         return super().setParams(**named)
 
     def set_params(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         return self.setParams(**params)
 
 

@@ -58,7 +58,7 @@ def optimizer_config(value: Any) -> Any:
 
 
 def is_servers(value: Any) -> bool:
-    """Whether this is an optimizer of Elephas's own, or what its `get_config` gives: arguments beside a name."""
+    """Whether this is an optimizer of Elephas's own, or what its `get_config` returns: arguments beside a name."""
     if isinstance(value, optimizers.Optimizer):
         return True
     return (

@@ -34,7 +34,7 @@ class LossModelTypeMapper:
     _registered: dict[str, ModelType]
 
     def get_model_type(self, loss: Any) -> ModelType | None:
-        """Returns the kind of model that the loss, by name or as Keras has it, makes; `None` if nobody said."""
+        """Returns the kind of model of a loss, given by name or as a Keras object; `None` without a loss."""
         name = _name(loss)
         if name in self._registered:
             return self._registered[name]

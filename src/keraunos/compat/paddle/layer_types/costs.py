@@ -40,7 +40,7 @@ def square_error(draft: Draft) -> None:
 
 @layer_type("smooth_l1", "SmoothL1Cost", **_LABELLED)
 def smooth_l1(draft: Draft) -> None:
-    """Squares of small differences, and large ones as they are."""
+    """Squares of small differences; large ones unchanged."""
     _same_width(draft)
 
 

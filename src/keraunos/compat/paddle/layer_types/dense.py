@@ -14,7 +14,7 @@ from keraunos.compat.paddle.layer_types.layer_type import REQUIRED, layer_type
     positional=("name", "size", "height", "width"),
 )
 def data(draft: Draft) -> None:
-    """What the rows bring; `height` and `width` say that it is an image which is not square."""
+    """An entry of the rows; `height` and `width` declare an image that is not square."""
     size = draft.need_size()
     height = draft.count("height")
     width = draft.count("width")

@@ -58,11 +58,11 @@ class LayerType:
         class_name: the name of Paddle's class, which can be called as well.
         build: completes a draft: size, parameters, settings of inputs.
         inputs: the least and the most inputs; `None` for any number.
-        bias: whether it has one if nothing is said; `None` if it cannot have one.
-        active_type: its activation if nothing is said.
+        bias: whether it has one by default; `None` if it cannot have one.
+        active_type: its default activation.
         attributes: what else it takes, with defaults; `REQUIRED` if there is none.
-        reads: what `Input` may say for it besides the parameter: `conv`, `pool` …
-        keeps_image: whether what it gives is an image of the same sides as its first input.
+        reads: the arguments of `Input` for it besides the parameter: `conv`, `pool` …
+        keeps_image: whether its output is an image of the same size as its first input.
         is_cost: whether it is a cost.
         positional: the order of the class's arguments.
     """
@@ -87,7 +87,7 @@ LAYER_TYPES: dict[str, LayerType] = {}
 def layer_type(
     name: str, class_name: str, **about: Any
 ) -> Callable[[Callable[[Draft], None]], Callable[[Draft], None]]:
-    """Register the function that completes drafts of a type; `about` is what `LayerType` says of it."""
+    """Register the function that completes drafts of a type; `about` are fields of `LayerType`."""
 
     def register(build: Callable[[Draft], None]) -> Callable[[Draft], None]:
         LAYER_TYPES[name] = LayerType(name, class_name, build, **about)

@@ -69,7 +69,7 @@ def concat2(draft: Draft) -> None:
 
 
 def _own_size(draft: Draft, at: int, convolution: Mapping[str, Any] | None) -> int:
-    """Returns the size that a projection itself gives; 0 where it takes the layer's."""
+    """Returns the size that a projection itself returns; 0 where it takes the layer's."""
     told: Any = draft.told[at]
     draft.check(
         isinstance(told, Projection),

@@ -15,12 +15,12 @@ from keraunos.errors import ModelError, one_of
 
 ops = keras.ops
 
-# Activations that look at a whole row, or at a whole sequence, where the others take each number alone.
+# Activations over a whole row or a whole sequence; the others are elementwise.
 _OF_ROWS = frozenset({"softmax", "sequence_softmax"})
 
 
 def activate(name: str, tensor: Any, mask: Any = None) -> Any:
-    """Returns the tensor behind the activation of that name; `mask` tells a sequence's steps."""
+    """Returns the tensor after the activation of that name; `mask` marks a sequence's steps."""
     if name in ("", "linear"):
         return tensor
     if name == "sequence_softmax":
@@ -31,7 +31,7 @@ def activate(name: str, tensor: Any, mask: Any = None) -> Any:
 
 
 def takes_numbers_alone(name: str) -> bool:
-    """Returns whether the activation gives the same for a number wherever it stands."""
+    """Returns whether the activation is elementwise."""
     return name not in _OF_ROWS
 
 

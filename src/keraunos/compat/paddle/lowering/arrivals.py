@@ -36,7 +36,7 @@ def ids(call: Call, at: int) -> Any:
 
 
 def wrong_kind(call: Call, at: int, expected: str, advice: str) -> ModelError:
-    """Returns the error for an input that brings something else than the layer takes."""
+    """Returns the error for an input of a kind that the layer does not accept."""
     layer = call.layer
     return ModelError(
         f"Layer {layer.name!r} ({layer.type}): input {at} ({layer.inputs[at].layer!r}) must be {expected}. "
@@ -45,7 +45,7 @@ def wrong_kind(call: Call, at: int, expected: str, advice: str) -> ModelError:
 
 
 def shared_mask(call: Call, count: int | None = None) -> Any:
-    """Returns the mask of the inputs, or of the first so many: all of them must be sequences, or none."""
+    """Returns the mask of the inputs, or of the first few: all of them must be sequences, or none."""
     inputs = call.inputs if count is None else call.inputs[:count]
     masks = [value.mask for value in inputs]
     if any(mask is None for mask in masks) and any(mask is not None for mask in masks):

@@ -55,11 +55,11 @@ class Call:
     """One computation of one layer.
 
     Attributes:
-        layer: what the configuration says of it.
-        inputs: what its inputs give, in its order.
+        layer: its configuration.
+        inputs: the values of its inputs, in order.
         parameters: the tensors of its parameters by name, in Paddle's dimensions, or flat where those are unset.
         training: whether this is training; random numbers and statistics depend on it.
-        random: draws seeds for `keras.random`, for types that say that they draw.
+        random: draws seeds for `keras.random`, for types that declare random draws.
         moved: new values of parameters that training moves without a gradient, by name; the function adds to it.
     """
 
@@ -72,7 +72,7 @@ class Call:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """What else the configuration says of the layer."""
+        """Other attributes of the layer in the configuration."""
         return self.layer.attributes
 
     @property
@@ -81,7 +81,7 @@ class Call:
         return None if self.layer.bias is None else keras.ops.reshape(self.parameters[self.layer.bias], (-1,))
 
     def settings(self, at: int, kind: str) -> Mapping[str, Any]:
-        """Returns what the configuration says of one input under `conv`, `pool`, `proj` and the like."""
+        """Returns the configuration of one input: `conv`, `pool`, `proj` and the like."""
         return self.layer.inputs[at].settings[kind]
 
     def weight(self, at: int) -> Any:
@@ -101,7 +101,7 @@ class LoweredType:
     Attributes:
         function: what computes it.
         applies_activation: whether the function applies the activation by itself.
-        is_cost: whether it gives a cost: a tensor (rows,), summed over the steps of a sequence.
+        is_cost: whether it returns a cost: a tensor (rows,), summed over the steps of a sequence.
         draws: whether the function draws random numbers.
     """
 

@@ -1,4 +1,4 @@
-"""Layers that give ids: the highest column, a drawn one, the end of a sentence. Runs on the driver and on workers."""
+"""Layers that return ids: the highest column, a drawn one, the end of a sentence. Runs on the driver and on workers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def convt(call: Call) -> Value:
 
 
 def kernel(weight: Any, told: Settings, *, filters_last: bool) -> Any:
-    """Filters as Keras has them, (height, width, channels of a group, filters), from Paddle's flat parameter."""
+    """Filters as in Keras, (height, width, channels of a group, filters), from Paddle's flat parameter."""
     groups, height, width = told["groups"], told["filter_size_y"], told["filter_size"]
     channels = told["channels"] // groups
     if filters_last:

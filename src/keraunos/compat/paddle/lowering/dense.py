@@ -27,7 +27,7 @@ def fc(call: Call) -> Value:
 def selective_fc(call: Call) -> Value:
     """As fc, with matrices stored transposed, for the columns that the last input selects; the others give 0.
 
-    The activation knows the selected columns only: a softmax goes over them.
+    The activation applies to the selected columns only, for example a softmax.
     """
     selects = bool(call.attributes.get("has_selected_colums", True))
     count = len(call.inputs) - selects
@@ -123,7 +123,7 @@ def featmap_expand(call: Call) -> Value:
 
 @lowers("prelu")
 def prelu(call: Call) -> Value:
-    """Negative numbers times a slope that so many columns in a row share."""
+    """Negative numbers times a slope that this many columns in a row share."""
     tensor = vectors(call, 0)
     slopes = ops.repeat(call.weight(0), int(call.attributes.get("partial_sum", 1)))
     return Value(ops.maximum(tensor, 0.0) + slopes * ops.minimum(tensor, 0.0), call.inputs[0].mask)

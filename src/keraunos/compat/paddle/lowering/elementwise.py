@@ -87,7 +87,7 @@ def cos_vm(call: Call) -> Value:
 
 @lowers("tensor")
 def tensor(call: Call) -> Value:
-    """`x W_k y` for a matrix of its own in every column k; the matrices are stored one after the other."""
+    """`x W_k y` for its own matrix in every column k; the matrices are stored one after the other."""
     first, second = _pair(call)
     weight = ops.reshape(call.weight(0), (call.layer.size, first.shape[-1], second.shape[-1]))
     return Value(with_bias(call, ops.einsum("...m,kmn,...n->...k", first, weight, second)), shared_mask(call))

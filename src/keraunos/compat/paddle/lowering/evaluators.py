@@ -22,7 +22,7 @@ _MEASURED = ("classification_error", "sum", "last-column-sum")
 
 
 def row_measure(evaluator: EvaluatorConfig, inputs: Sequence[Any]) -> Any | None:
-    """Returns a symbolic tensor (rows,), whose mean is what the evaluator says.
+    """Returns a symbolic tensor (rows,), whose mean is the evaluator's value.
 
     `None` for those that are no mean over rows.
     """
@@ -52,7 +52,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     Args:
         what: the evaluator's type.
-        threshold: above which a column says yes, where columns are judged one by one.
+        threshold: above which a column counts as positive, if columns are evaluated separately.
         top_k: among how many of the highest columns a label counts as found.
         kinds: what its inputs are (see `Value`).
         masked: whether the last tensor that it is called on is the mask of sequences.

@@ -52,7 +52,7 @@ def batch_norm(call: Call) -> Value:
 
 @lowers("maxout", applies_activation=True)
 def maxout(call: Call) -> Value:
-    """Returns the highest of so many channels that follow each other."""
+    """Returns the highest of this many channels that follow each other."""
     told = call.settings(0, "maxout")
     images = image(call, 0, told["channels"], told["img_size_y"], told["img_size_x"])
     height, width, channels = images.shape[1:]

@@ -1,7 +1,7 @@
 """The Keras layers that a Paddle network is made of. Runs on the driver and on workers.
 
 A Paddle layer becomes one `PaddleLayer`, which owns its parameters. A parameter that several layers share, or that is
-static, becomes a layer of its own, `PaddleParameter`, whose output is the parameter itself. Sequences travel with their
+static, becomes its own layer, `PaddleParameter`, whose output is the parameter itself. Sequences travel with their
 masks as tensors of their own.
 """
 
@@ -31,7 +31,7 @@ def initial_spread(parameter: ParameterConfig) -> tuple[float, float]:
 
 
 def initializer_of(parameter: ParameterConfig, seed: int) -> Any:
-    """Returns what gives a parameter its first values: random numbers of its own, by its name and the seed."""
+    """Returns the initializer of a parameter; its random numbers depend on the parameter's name and the seed."""
     mean, std = initial_spread(parameter)
     if std == 0:
         return keras.initializers.Constant(mean)
@@ -43,7 +43,7 @@ def initializer_of(parameter: ParameterConfig, seed: int) -> Any:
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class PaddleParameter(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """One parameter, given to every layer that takes it; what it is called on says nothing but that it is needed."""
+    """One parameter, passed to every layer that uses it; the argument of its call is ignored."""
 
     def __init__(self, parameter: Mapping[str, Any], seed: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -82,14 +82,14 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
     """One Paddle layer.
 
     Args:
-        layer: its configuration, as `layer_to_json` gives it.
+        layer: its configuration, as `layer_to_json` returns it.
         parameters: the configurations of the parameters that belong to it alone.
         given: the names of the parameters that come as its last inputs.
         arrivals: of each of its inputs, the kind (see `Value`) and whether a mask follows it.
         seed: what its parameters' first values are drawn from, with their names.
 
     Attributes:
-        gives: after a call, the kind of what it gives, whether a mask follows, and the names of further outputs.
+        gives: after a call, the kind of its output, whether a mask follows, and the names of further outputs.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return dict(self._own)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Returns what the layer gives: a tensor, or a list of it, its mask and its further outputs."""
+        """Returns what the layer returns: a tensor, or a list of it, its mask and its further outputs."""
         flat = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         count = len(flat) - len(self._given)
         parameters = {name: keras.ops.convert_to_tensor(value) for name, value in self._own.items()}
@@ -162,7 +162,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class Planes(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """Images as Keras has them, (height, width, channels), as Paddle has them: flat, one channel after the other."""
+    """Converts images from Keras's layout, (height, width, channels), to Paddle's flat one, channel after channel."""
 
     def call(self, inputs: Any) -> Any:
         """Returns the same numbers, in Paddle's order."""
@@ -180,7 +180,7 @@ class IdSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class VectorSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """Which steps of padded vectors there are: the first ones, as many as the length says. Gives vectors and mask."""
+    """The existing steps of padded vectors: the first ones, up to the length. Returns vectors and mask."""
 
     def call(self, inputs: Any) -> Any:
         """Returns the vectors, and true if there is one."""

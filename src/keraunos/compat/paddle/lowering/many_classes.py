@@ -1,4 +1,4 @@
-"""Costs that look at a few of many classes: nce and hsigmoid. Runs on the driver and on workers."""
+"""Costs that use a few of many classes: nce and hsigmoid. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _scores(call: Call, inputs: int, named: Any) -> Any:
 
 
 def _drawn(call: Call, shape: Any) -> Any:
-    """Numbers of classes, as many for each label as the layer says, by its distribution or all alike."""
+    """Class numbers drawn for each label, as many as the layer declares, by its distribution or uniformly."""
     classes, count = int(call.attributes["num_classes"]), int(call.attributes["num_neg_samples"])
     spread = call.attributes.get("neg_sampling_dist")
     wanted = (*shape, count)

@@ -155,7 +155,7 @@ def _dot_mul_operator(call: Call, told: Settings) -> Any:
 
 
 def _conv_operator(call: Call, told: Settings) -> Any:
-    """Returns a row's image convolved with the filters that the row brings."""
+    """Returns a row's image convolved with the row's own filters."""
     conv, (first, second) = told["conv"], told["input_indices"]
     images = image(call, first, conv["channels"], conv["img_size_y"], conv["img_size"])
     shape = (-1, told["num_filters"], conv["channels"], conv["filter_size_y"], conv["filter_size"])

@@ -1,7 +1,7 @@
 """A whole configuration as a Keras 3 functional model. Runs on the driver.
 
 Every data layer is an input of the model, labels as well, because in Paddle costs are layers like any other. The model
-to train gives one report a row: what it costs, and what the evaluators measure.
+to train returns one report per row: its cost, and the evaluators' measures.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LENGTH = "_length"
 
 @dataclass(frozen=True)
 class Flow:
-    """What a layer gives in the functional graph: tensors as in `Value`, symbolic."""
+    """What a layer returns in the functional graph: tensors as in `Value`, symbolic."""
 
     tensor: Any
     mask: Any = None
@@ -48,7 +48,7 @@ class LoweredNetwork:
         config: what it was made of.
         kinds: what each data layer takes.
         inputs: the Keras inputs by name: those of the data layers, and the lengths of sequences of vectors.
-        flows: what each layer gives, by its name.
+        flows: what each layer returns, by its name.
     """
 
     def __init__(self, config: ModelConfig, kinds: Mapping[str, DataKind], seed: int = 1) -> None:
@@ -76,7 +76,7 @@ class LoweredNetwork:
         return keras.Model(self._inputs_of([report]), report, name="paddle")
 
     def predictor(self, layer: str | None = None) -> Any:
-        """Returns the model from the data layers to what a layer gives: by default to what the first cost is about."""
+        """Returns the model from the data layers to a layer's output: by default to the input of the first cost."""
         flow = self.flows[layer or self.prediction_layer()]
         return keras.Model(self._inputs_of([flow.tensor]), flow.tensor, name="paddle")
 
@@ -179,13 +179,13 @@ class LoweredNetwork:
 def lower(config: ModelConfig, kinds: Mapping[str, DataKind] | None = None, seed: int = 1) -> LoweredNetwork:
     """Returns the Keras graph of a configuration.
 
-    `kinds` says what data layers take, where the network does not tell.
+    `kinds` gives the input types of data layers that do not follow from the network.
     """
     return LoweredNetwork(config, data_kinds.inferred(config, kinds), seed)
 
 
 def _apart(config: ModelConfig) -> set[str]:
-    """Returns the parameters that several layers take, and those that stay as they are."""
+    """Returns the parameters that several layers use, and those that are static."""
     uses = Counter(
         name
         for layer in config.layers

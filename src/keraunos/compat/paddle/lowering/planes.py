@@ -36,7 +36,7 @@ def flat(images: Any) -> Any:
 
 
 def given(call: Call, images: Any) -> Value:
-    """Returns what a layer gives, from its images with channels last; the activation is applied here."""
+    """Returns what a layer returns, from its images with channels last; the activation is applied here."""
     mask, name = shared_mask(call), call.layer.active_type
     alone = takes_numbers_alone(name)
     tensor = like(call.inputs[0], flat(activate(name, images) if alone else images))
@@ -59,7 +59,7 @@ def windows(images: Any, sides: tuple[int, int], strides: tuple[int, int], count
 
 
 def padded(images: Any, around: Sequence[tuple[int, int]], value: float = 0.0) -> Any:
-    """Images with so many rows and columns before and behind; negative numbers cut some off."""
+    """Images with this many rows and columns before and behind; negative numbers cut some off."""
     cuts = [slice(max(0, -before), side + min(0, behind)) for side, (before, behind) in zip(images.shape[1:3], around)]
     added = [(max(0, before), max(0, behind)) for before, behind in around]
     images = images[:, cuts[0], cuts[1]]

@@ -31,7 +31,7 @@ def rank_cost(call: Call) -> Value:
 def lambda_cost(call: Call) -> Value:
     """LambdaRank over lists of documents: what is reported is a measure, and what is trained on is not its gradient.
 
-    A row is a list: the scores that the network gives and the relevances that they should follow. Reported is NDCG of
+    A row is a list: the scores that the network returns and the relevances that they should follow. Reported is NDCG of
     the first `NDCG_num` places, which grows as the ranking gets better, once for each document of the list, as Paddle
     does it. The gradient moves each pair of documents apart by what their exchange would change in DCG; only pairs with
     one among the `max_sort_size` most relevant count. Lists that are shorter than `NDCG_num` count with the places that

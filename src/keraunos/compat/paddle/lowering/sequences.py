@@ -61,7 +61,7 @@ def average_over_steps(call: Call) -> Value:
 
 @lowers("seqlastins")
 def last_step(call: Call) -> Value:
-    """Returns the last step of a row, or its first where `select_first` says so."""
+    """Returns the last step of a row, or its first with `select_first`."""
     return _one_step(call, first=bool(call.attributes.get("select_first", False)))
 
 
@@ -107,7 +107,7 @@ def other_width(call: Call) -> Value:
 
 @lowers("subseq")
 def part_of_sequence(call: Call) -> Value:
-    """Returns as many steps of the first input as the third says, from the one that the second says."""
+    """Returns a part of the first input: the second input is its start, the third its length."""
     value = a_sequence(call, 0)
     offset, count = _one_id(call, 1), _one_id(call, 2)
     at = _numbers(value.tensor)
@@ -158,7 +158,7 @@ def _one_step(call: Call, *, first: bool) -> Value:
 
 
 def _one_id(call: Call, at: int) -> Any:
-    """Returns a number for each row, (rows, 1); Paddle's providers gave it as a sequence of one."""
+    """Returns a number for each row, (rows, 1); Paddle's providers returned it as a sequence of one."""
     tensor = ids(call, at)
     return tensor[:, None] if call.inputs[at].mask is None else tensor[:, :1]
 

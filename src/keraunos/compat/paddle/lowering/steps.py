@@ -60,7 +60,7 @@ def lengths(mask: Any) -> Any:
 
 
 def presence(mask: Any, like: Any) -> Any:
-    """1 for steps that are there and 0 for others, (rows, steps, 1), in the type of another tensor."""
+    """1 for existing steps and 0 for others, (rows, steps, 1), in the type of another tensor."""
     return ops.cast(mask, like.dtype)[..., None]
 
 
@@ -93,7 +93,7 @@ def steps_taken(
         step: new states, (rows, width) each, from the states before and what the step holds.
         first: the states before the first step.
         tensor: the sequence, (rows, steps, size).
-        mask: of it. A step that a row does not have leaves its states as they are, so that a reversed row starts at
+        mask: of it. A missing step does not change the states, so that a reversed row starts at
             its own last step.
         reverse: from the last step to the first.
 

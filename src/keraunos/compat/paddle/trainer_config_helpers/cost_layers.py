@@ -231,7 +231,7 @@ def lambda_cost(
         score: the truth, as long.
         name: the layer's.
         NDCG_num: how many places of a list count.
-        max_sort_size: how many places the gradient looks at; -1 for all.
+        max_sort_size: how many positions the gradient considers; -1 for all.
         layer_attr: `device` only.
     """
     own = {"NDCG_num": NDCG_num, "max_sort_size": max_sort_size}

@@ -27,7 +27,7 @@ def define(
     reverse: bool | None = None,
     **arguments: Any,
 ) -> LayerOutput:
-    """Defines a layer in the raw language and returns what stands for it.
+    """Defines a layer in the raw language. Returns its `LayerOutput`.
 
     Args:
         function: the layer function, for messages.
@@ -36,8 +36,8 @@ def define(
         inputs: names, `Input`s or the raw language's projections and operators.
         parents: the layers that it reads.
         activation: for `active_type`, if the type has one.
-        depth: channels of the image that it gives.
-        layer_attr: what the caller gave.
+        depth: channels of its output image.
+        layer_attr: the caller's argument.
         supports: which of those this function has a meaning for.
         reverse: for the recurrent ones.
         arguments: the type's own.
@@ -93,7 +93,7 @@ def parameter_or_none(attr: ParameterAttribute | bool | None, *, has_default: bo
     """Returns the attributes of a bias: those given, zeros to start with for `True`, none for `False`.
 
     Args:
-        attr: what the caller gave.
+        attr: the caller's argument.
         has_default: whether `None` means one that starts at zero.
     """
     if attr is True or (attr is None and has_default):
@@ -109,7 +109,7 @@ def bias(bias_attr: ParameterAttribute | bool | None, *, has_bias: bool = True) 
     """Returns the raw language's bias.
 
     Args:
-        bias_attr: what the caller gave.
+        bias_attr: the caller's argument.
         has_bias: whether `None` means a bias.
     """
     return ParameterAttribute.to_bias(parameter_or_none(bias_attr, has_default=has_bias))

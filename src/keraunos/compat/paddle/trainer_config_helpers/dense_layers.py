@@ -93,7 +93,7 @@ def fc_layer(
     bias_attr: ParameterAttribute | bool | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """Returns the sum of each input times a matrix of its own, plus a bias, through an activation.
+    """Returns the sum of each input times its own matrix, plus a bias, through an activation.
 
     Args:
         input: one layer, or several.

@@ -68,9 +68,9 @@ def img_conv_layer(
     Args:
         input: an image.
         filter_size: along x, or a pair along x and y; so are `stride` and `padding`.
-        num_filters: of the image that it gives.
+        num_filters: channels of its output image.
         name: the layer's.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         act: relu by default.
         groups: into how many groups channels and filters are divided.
         stride: between two places of the filter.
@@ -126,7 +126,7 @@ def img_pool_layer(
         input: an image.
         pool_size: along x, or a pair along x and y; so are `stride` and `padding`.
         name: the layer's.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         pool_type: `MaxPooling()` by default.
         stride: between two windows.
         padding: around the image.

@@ -155,7 +155,7 @@ def img_conv_group(
         input: an image.
         conv_num_filter: the filters of each convolution.
         pool_size: of the pooling.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         conv_padding: of all convolutions, or of each; so are the following.
         conv_filter_size: the side of the filters.
         conv_act: relu by default.

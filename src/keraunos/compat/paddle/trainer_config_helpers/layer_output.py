@@ -106,7 +106,7 @@ class LayerOutput:
         layer_type: the raw language's type of it.
         parents: the layers that it reads.
         activation: what it ends with.
-        num_filters: channels of the image that it gives, where that is known.
+        num_filters: channels of its output image, if known.
         size: the width of its rows.
         outputs: its outputs by name; the first is the one others read.
         reverse: whether it runs from the end of a sequence, for the recurrent ones.
@@ -163,7 +163,7 @@ class LayerOutput:
 
 
 def a_layer(value: object, function: str, argument: str = "input") -> LayerOutput:
-    """Returns the value, which must be a defined layer; the error says which argument of which function it is not."""
+    """Returns the value. Raises an error that names function and argument if it is not a defined layer."""
     if isinstance(value, LayerOutput):
         return value
     raise ModelError(

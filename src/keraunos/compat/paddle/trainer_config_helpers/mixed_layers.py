@@ -102,7 +102,7 @@ def mixed_layer(
     """Returns the sum of projections and operators, through an activation.
 
     Args:
-        size: the width of its rows; 0 where the terms say it.
+        size: the width of its rows; 0 if it follows from the terms.
         input: the terms; without it they are added with `+=` inside a `with` block.
         name: the layer's.
         act: linear by default.

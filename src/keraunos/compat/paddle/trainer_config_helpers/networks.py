@@ -24,7 +24,7 @@ def inputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *a
 
 
 def outputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *args: LayerOutput) -> None:
-    """What is trained, or predicted. Without `inputs` before it, the data layers are ordered as they are met first.
+    """Declares the outputs. Without a previous `inputs`, data layers have the order of their first use.
 
     They are looked for depth first, from the first output to the last, and in each layer from its first input on.
 

@@ -129,7 +129,7 @@ def conv_projection(
     param_attr: ParameterAttribute | None = None,
     trans: bool = False,
 ) -> MixedProjection:
-    """Returns a convolution, or with `trans` a transposed one, without a bias of its own."""
+    """Returns a convolution, or with `trans` a transposed one, without its own bias."""
     function = "conv_projection"
     depth = channels(a_layer(input, function), num_channels, function)
     width, height = xy(filter_size, filter_size_y)

@@ -199,7 +199,7 @@ def pooling_layer(
         name: the layer's.
         bias_attr: none by default; `True` for one that starts at 0.
         agg_level: one row of all of it, or of each inner sequence.
-        stride: one row of each so many steps; -1 for one of all.
+        stride: one row of each this many steps; -1 for one of all.
         layer_attr: `device` only.
     """
     layer = a_layer(input, "pooling_layer")
@@ -235,7 +235,7 @@ def last_seq(
     stride: int = -1,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """Returns the last step of a sequence (of each so many steps, with `stride`)."""
+    """Returns the last step of a sequence (of each this many steps, with `stride`)."""
     return _one_step("last_seq", LayerType.SEQUENCE_LAST_INSTANCE, input, name, agg_level, stride, layer_attr)
 
 
@@ -246,7 +246,7 @@ def first_seq(
     stride: int = -1,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """Returns the first step of a sequence (of each so many steps, with `stride`)."""
+    """Returns the first step of a sequence (of each this many steps, with `stride`)."""
     return _one_step("first_seq", LayerType.SEQUENCE_FIRST_INSTANCE, input, name, agg_level, stride, layer_attr)
 
 

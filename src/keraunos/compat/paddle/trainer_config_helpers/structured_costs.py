@@ -1,4 +1,4 @@
-"""Costs with a structure of their own: crf, ctc, nce, hsigmoid. On the driver."""
+"""Costs with their own structure: crf, ctc, nce, hsigmoid. On the driver."""
 
 from __future__ import annotations
 
@@ -241,6 +241,6 @@ def _ctc(
 
 
 def _one_wide(made: LayerOutput) -> LayerOutput:
-    """Returns the raw layer's size counts classes; what it gives is one number."""
+    """Returns the layer with size 1: the raw layer's size counts classes, but its output is one number."""
     made.size = 1
     return made

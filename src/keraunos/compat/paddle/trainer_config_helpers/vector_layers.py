@@ -101,7 +101,7 @@ def cos_sim(
         a: a layer.
         b: a layer as wide, or `size` times as wide: then `a` is compared with each of its parts.
         scale: a factor.
-        size: the width of what it gives.
+        size: the width of its output.
         name: the layer's.
         layer_attr: `device` only.
     """

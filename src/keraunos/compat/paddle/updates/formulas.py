@@ -41,7 +41,7 @@ class Attributes:
 
     @property
     def is_proximal(self) -> bool:
-        """Whether decay is a step of its own behind the update, and no part of the gradient."""
+        """Whether decay is its own step behind the update, and no part of the gradient."""
         apart = self.is_sparse or self.num_batches_regularization > 1
         return self.decay_rate_l1 > 0 or (apart and self.decay_rate > 0)
 
@@ -63,7 +63,7 @@ class Now(NamedTuple):
         rate: the scheduled rate, without the parameter's own.
         step: which batch it is, from 1, as a float.
         first: 1.0 in the first batch, 0.0 later.
-        owed: for how many batches a parameter that is regularised every so many is to be in this one.
+        owed: for how many batches a parameter with periodic regularization is regularized in this one.
     """
 
     rate: Any

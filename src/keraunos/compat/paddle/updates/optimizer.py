@@ -1,6 +1,6 @@
 """Paddle's learning methods as a Keras optimizer, for steps that a trainer takes by itself. Runs on driver and workers.
 
-Samples are counted by steps: a step stands for `samples_per_step`, the batches of all trainers. It runs on every
+Samples are counted by steps: a step counts as `samples_per_step`, the batches of all trainers. It runs on every
 backend of Keras.
 """
 

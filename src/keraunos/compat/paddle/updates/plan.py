@@ -35,11 +35,11 @@ def plan_of(
     *,
     samples_per_pass: int | None = None,
 ) -> ExchangePlan:
-    """How so many trainers share parameters; `samples_per_pass` is needed where `needs_samples_per_pass` says so."""
+    """The exchange plan for this many trainers; `samples_per_pass` is required if `needs_samples_per_pass` is true."""
     check_settings(opt, parameters)
     _check_samples_per_pass(opt, parameters, samples_per_pass)
     every = opt.num_batches_per_send_parameter
-    # A single trainer waits for nobody.
+    # A single trainer does not wait.
     meet = "synchronous" if opt.algorithm == "sgd" or trainers == 1 else "asynchronous"
     options = {"settings": asdict(_with_discard_ratio(opt)), "samples_per_pass": samples_per_pass}
     if every == 1:
@@ -147,7 +147,7 @@ def _check_parameter(opt: OptimizationConfig, parameter: ParameterConfig) -> Non
 
 
 def _apart(own: Attributes) -> str:
-    """Why the decay of a parameter is a step of its own."""
+    """Why the decay of a parameter is its own step."""
     if own.decay_rate_l1 > 0:
         return f"decay_rate_l1={own.decay_rate_l1!r}"
     return "sparse_update" if own.is_sparse else f"num_batches_regularization={own.num_batches_regularization}"

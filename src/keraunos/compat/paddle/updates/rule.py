@@ -39,7 +39,7 @@ CHANGES = f"{__name__}:Changes"
 
 
 class Run(NamedTuple):
-    """Neighbouring elements of a slice whose parameters are trained alike."""
+    """Neighbouring elements of a slice whose parameters have the same settings."""
 
     start: int
     stop: int
@@ -97,7 +97,7 @@ class PaddleRule(Rule):
         return not self.plan.synchronous and sent[0].staleness + 1 >= most
 
     def finish(self, parameters: Vector) -> None:
-        """Put the average in place of the parameters, where one is kept; say how much came too late."""
+        """Replace the parameters by their average, if there is one; log how many gradients were too late."""
         if self._dropped:
             total = self._batch + self._dropped
             logger.info("%d of %d contributions lagged too far behind and were dropped", self._dropped, total)
@@ -110,13 +110,13 @@ class PaddleRule(Rule):
         return [counts, *([] if self._average is None else self._average.state())]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         self._seen, self._samples, self._batch, self._batch_of_pass, self._pass = (int(each) for each in state[0])
         if self._average is not None:
             self._average.restore(state[1:4])
 
     def owed(self, every: int) -> float:
-        """For how many batches a parameter that is regularised every so many is to be in this one.
+        """For how many batches a parameter with periodic regularization is regularized in this one.
 
         Batches are counted from the start of a pass, and its end settles what is left.
         """
@@ -162,7 +162,7 @@ class Gradients(PaddleRule):
         return [*(slot.copy() for slot in self._slots.values()), *super().state()]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         for slot, kept in zip(self._slots.values(), state, strict=False):
             np.copyto(slot, kept)
         super().restore(state[len(self._slots) :])

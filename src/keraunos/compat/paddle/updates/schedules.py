@@ -13,12 +13,12 @@ from typing import Any
 from keraunos.compat.paddle.model_config import OptimizationConfig
 from keraunos.errors import PlanError, one_of
 
-# Methods that Paddle runs at the rate of the settings whatever the schedule says.
+# Methods that Paddle runs at the rate of the settings, whatever the schedule.
 UNSCHEDULED = frozenset({"adagrad", "adam", "adamax"})
 
 
 def rate_at(xp: Any, opt: OptimizationConfig, base: Any, samples: Any, passes: Any) -> Any:
-    """Returns the learning rate of a batch, of which `base` is what it began with."""
+    """Returns the learning rate of a batch, of which `base` is its initial value."""
     if opt.learning_method in UNSCHEDULED:
         return base
     return _SCHEDULES[opt.learning_rate_schedule](xp, opt, base, samples, passes)

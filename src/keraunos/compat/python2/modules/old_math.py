@@ -1,4 +1,4 @@
-"""Python 2's `math`, whose `floor` and `ceil` give floats. Runs on the driver and on executors."""
+"""Python 2's `math`, whose `floor` and `ceil` return floats. Runs on the driver and on executors."""
 
 from __future__ import annotations
 

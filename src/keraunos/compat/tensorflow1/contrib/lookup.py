@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
 
 
 class HashTable(_ops.StaticHashTableV1):  # type: ignore[misc]  # TensorFlow has no types
-    """A table whose rows an initializer gives; `tf.tables_initializer()` fills it."""
+    """A table whose rows come from an initializer; `tf.tables_initializer()` fills it."""
 
     def __init__(self, initializer: Any, default_value: Any, shared_name: Any = None, name: str | None = None) -> None:
         _refuse_shared("HashTable", shared_name)

@@ -22,9 +22,9 @@ class Estimator:
     """Trains, measures and asks the model that a model function makes, in this process.
 
     Args:
-        model_fn: a function of `features` and, as it likes, `labels`, `mode`, `params` and `config`, that gives an
+        model_fn: a function of `features` and, optionally, `labels`, `mode`, `params` and `config`, that returns an
             `EstimatorSpec`.
-        model_dir: where checkpoints are written, and where training goes on from; by default `config.model_dir`, or
+        model_dir: where checkpoints are written, and where training continues from; by default `config.model_dir`, or
             a new folder.
         config: a `RunConfig`.
         params: values that `model_fn` is given.
@@ -82,7 +82,7 @@ class Estimator:
         max_steps: int | None = None,
         saving_listeners: Sequence[Any] | None = None,
     ) -> Estimator:
-        """Train for `steps` more steps, or up to `max_steps` in all, or until the input ends; gives itself."""
+        """Train for `steps` more steps, or up to `max_steps` in all, or until the input ends. Returns itself."""
         if steps is not None and max_steps is not None:
             raise ValueError(f"`steps` and `max_steps` must not be given together. Received: {steps!r}, {max_steps!r}.")
         for name, value in (("steps", steps), ("max_steps", max_steps)):
@@ -194,7 +194,7 @@ class Estimator:
         serving_input_receiver_fn: Callable[[], Any],
         checkpoint_path: str | None = None,
     ) -> bytes:
-        """Write the model for serving into a new folder below `export_dir_base`; gives its path."""
+        """Write the model for serving into a new folder below `export_dir_base`. Returns its path."""
         with _v1.Graph().as_default() as graph:
             self._create_and_assert_global_step(graph)
             receiver = serving_input_receiver_fn()
@@ -232,7 +232,7 @@ class Estimator:
         return found
 
     def _warm_start_variables(self) -> None:
-        """Let variables begin with another checkpoint's values, if `model_dir` has none of its own."""
+        """Initialize variables from another checkpoint, if `model_dir` has none."""
         if self._warm_start is not None and self.latest_checkpoint() is None:
             _v1.train.warm_start(*self._warm_start)
 
@@ -304,5 +304,5 @@ def _chosen(predictions: Any, keys: Any) -> Any:
 
 
 def _has_end(graph: Any) -> bool:
-    """Whether the input tells when there is no more of it: an iterator or a queue does, plain tensors do not."""
+    """Whether the input signals its end: an iterator or a queue does, plain tensors do not."""
     return any("IteratorGetNext" in each.type or "QueueDequeue" in each.type for each in graph.get_operations())

@@ -1,4 +1,4 @@
-"""What an input function gives, as tensors of a graph. Runs on the driver."""
+"""What an input function returns, as tensors of a graph. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def named_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def called(function: Callable[..., Any], offered: Mapping[str, Any], *arguments: Any) -> Any:
-    """Returns what a function gives, which is handed those of the offered values whose names it takes."""
+    """Call a function with those of the offered values whose names it takes. Returns its result."""
     taken = named_arguments(function)
     return function(*arguments, **{name: value for name, value in offered.items() if name in taken})
 

@@ -17,7 +17,7 @@ _v1 = _mode.tensorflow_1()
 
 @dataclass(frozen=True)
 class EstimatorHead(ABC):
-    """What stands behind the logits; the loss of a batch adds up its rows' unless `loss_reduction` says otherwise."""
+    """The loss and predictions from logits; by default the loss of a batch is the sum over its rows."""
 
     weight_column: Any = None
     loss_reduction: str = "weighted_sum"
@@ -41,7 +41,7 @@ class EstimatorHead(ABC):
 
     @abstractmethod
     def exported(self, predictions: Mapping[str, Any]) -> Any:
-        """Returns what an exported model gives by default."""
+        """Returns the default outputs of an exported model."""
 
     def spec(self, features: Any, labels: Any, mode: str, logits: Any, optimizer: Any) -> EstimatorSpec:
         """Returns the specification of a model for one mode."""

@@ -45,7 +45,7 @@ class _RunSettings:
 class RunConfig(_RunSettings):
     """The configuration of an `Estimator`."""
 
-    # They tell a model function that it runs alone.
+    # They show a model function that it runs alone.
     task_type = "worker"
     task_id = 0
     global_id_in_cluster = 0

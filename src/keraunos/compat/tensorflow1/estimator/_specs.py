@@ -1,4 +1,4 @@
-"""What a model function is told, and what it gives. Runs on the driver."""
+"""The arguments and results of a model function. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf.estimator.export`: what an exported model takes and gives. Runs on the driver."""
+"""`tf.estimator.export`: the inputs and outputs of an exported model. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _v1 = _mode.tensorflow_1()
 
 
 class ExportOutput:
-    """What an exported model gives, and how serving calls it."""
+    """An output of an exported model, and how serving calls it."""
 
     method = "tensorflow/serving/predict"
 

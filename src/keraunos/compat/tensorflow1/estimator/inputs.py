@@ -20,7 +20,7 @@ def numpy_input_fn(
     queue_capacity: int = 1000,
     num_threads: int = 1,
 ) -> Callable[[], Any]:
-    """Returns a function that gives batches of the rows of arrays, `num_epochs` times or, with `None`, without end."""
+    """Returns a function that returns batches of arrays' rows, for `num_epochs` epochs or, with `None`, without end."""
     del num_threads  # a tf.data pipeline chooses its own
     if not isinstance(shuffle, bool):
         raise TypeError(f"`shuffle` must be True or False. Received: {shuffle!r}.")

@@ -36,7 +36,7 @@ class SparkSession:
             that Spark's own driver is reached at.
         server_port: the port that the parameters are served on; `None` for any free one.
         graph: the session's graph, if given at all.
-        config: must be left out: the session has its own, and the workers' follows what Spark gives to a task.
+        config: must be omitted: the session has its own, and the workers use the resources of their Spark task.
         sync_interval: after how many batches a worker exchanges parameters.
         batch_size: rows a worker takes in a step.
     """
@@ -134,7 +134,7 @@ class SparkSession:
     def broadcast_session(
         self, session: Any = None, user: str | None = None, filename: str = "", base_dir: str = ""
     ) -> tuple[str, str, str]:
-        """Save the session under a new name in `spark.hdfs.dir`; gives what `save_session_hdfs` gives.
+        """Save the session under a new name in `spark.hdfs.dir`; returns the result of `save_session_hdfs`.
 
         No run needs it: graph and values travel to the workers with the job.
         """
@@ -144,7 +144,7 @@ class SparkSession:
     def save_session_hdfs(
         self, session: Any, user: str | None, filename: str, base_dir: str = ""
     ) -> tuple[str, str, str]:
-        """Save a session as TensorFlow's checkpoint in a folder of any file system that Hadoop knows.
+        """Save a session as TensorFlow's checkpoint in a folder of any Hadoop file system.
 
         Args:
             session: the `tf.Session`.
@@ -158,7 +158,7 @@ class SparkSession:
         return checkpoints.save(self._spark, session, user, filename, base_dir)
 
     def stop_param_server(self) -> None:
-        """Let the next run begin with a server of its own. There is nothing to stop: a run ends what it started."""
+        """Make the next run start with a new server. There is nothing to stop: a run ends what it started."""
         self._kept = False
 
     def close(self) -> None:

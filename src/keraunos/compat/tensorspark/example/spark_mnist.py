@@ -34,7 +34,7 @@ def train(
     num_epoch: int = 1,
     server_reusable: bool = True,
 ) -> float:
-    """Train on the idx files in `spark.hdfs.dir`; prints and gives the accuracy on the test images.
+    """Train on the idx files in `spark.hdfs.dir`; prints and returns the accuracy on the test images.
 
     Args:
         sc: the SparkContext; left out, the running one is used, or one that ends with the training.

@@ -31,7 +31,7 @@ __all__ = [
     "stop_spark_standalone",
     "warnings",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 # What spark-analytics-zoo.conf had, but for a setting that Spark dropped in 1.6.
@@ -125,7 +125,7 @@ def init_spark_on_local(
     spark_log_level: str = "WARN",
     redirect_spark_log: bool | None = None,
 ) -> SparkContext:
-    """Returns a Spark context on this machine with so many task slots; `"*"` for one a core."""
+    """Returns a Spark context on this machine with this many task slots; `"*"` for one per core."""
     if cores != "*" and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
         raise JobError(f"`cores` must be a whole number of at least 1, or '*'. Received: {cores!r}.")
     if python_location is not None:

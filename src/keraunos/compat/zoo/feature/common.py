@@ -41,7 +41,7 @@ __all__ = [
     "os",
     "sys",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 _ELSEWHERE = {
@@ -145,7 +145,7 @@ class TensorToSample(Preprocessing):
 
 
 class FeatureLabelPreprocessing(Preprocessing):
-    """A pair of a feature and a label, which may be `None`, as a record; each has a step of its own."""
+    """A pair of a feature and a label, which may be `None`, as a record; each has its own step."""
 
     def __init__(self, feature_transformer: Any, label_transformer: Any, bigdl_type: str = "float") -> None:
         del bigdl_type

@@ -14,7 +14,7 @@ from keraunos.session.registry import started_session
 
 
 class FeatureSet:
-    """Elements in an RDD, and how they are kept. Made by one of its functions; nothing runs before a training."""
+    """Elements in an RDD, and how they are stored. Made by one of its functions; nothing runs before a training."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Activations of BigDL's that are others in Keras today, or not there. Runs on the driver and on workers.
 
-They are classes, because an archive says in which module a class is, but not where a function is.
+They are classes, because an archive stores the module of a class, but not of a function.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class TransposedConv2D(keras.layers.Conv2D):  # type: ignore[misc]  # Keras is u
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class PaddedConv2D(TransposedConv2D):
-    """A convolution of an image with so many rows and columns of zeros around it.
+    """A convolution of an image with this many rows and columns of zeros around it.
 
     Args:
         pads: rows above and below, columns to the left and to the right.

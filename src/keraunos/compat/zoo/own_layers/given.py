@@ -1,4 +1,4 @@
-"""An initializer that gives the values it was given. Runs on the driver and on workers."""
+"""An initializer that returns given values. Runs on the driver and on workers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import tensorflow as tf  # noqa: E402 - after the backend is settled
 
 @in_tensorflow_2
 def forward(function: Callable[[Any], Any], inputs: Any) -> Any:
-    """Returns the outputs for a batch, as arrays in the nest that the function gives."""
+    """Returns the outputs for a batch, as arrays in the nest that the function returns."""
     return _mapped(lambda each: np.asarray(each.numpy() if tf.is_tensor(each) else each), function(_tensors(inputs)))
 
 

@@ -47,7 +47,7 @@ class WordTable(keras.layers.Embedding):  # type: ignore[misc]  # Keras is untyp
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class CombinedWords(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """The sum or the mean of a table's rows for the words of each record; 0 stands for no word.
+    """The sum or the mean of a table's rows for the words of each record; 0 means no word.
 
     Args:
         input_dim: the rows of the table; the first one is for the number 1.

@@ -1,4 +1,4 @@
-"""What a user says of a record's tensors, as a structure. Runs on the driver."""
+"""Converts a user's description of a record's tensors to a structure. Runs on the driver."""
 
 from __future__ import annotations
 

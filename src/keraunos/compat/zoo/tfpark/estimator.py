@@ -1,7 +1,7 @@
 """Analytics Zoo's `TFEstimator`: a model function that is trained, measured and asked on Spark. Runs on the driver.
 
 `TFEstimator(estimator)` and `TFEstimator.from_model_fn(model_fn)` are the last form: the model function makes its
-`train_op` with a `ZooOptimizer`. `TFEstimator(model_fn, optimizer)` is the form before it: the function gives a
+`train_op` with a `ZooOptimizer`. `TFEstimator(model_fn, optimizer)` is the form before it: the function returns a
 `TFEstimatorSpec` without a `train_op`, and the optimizer is the estimator's.
 """
 
@@ -29,7 +29,7 @@ _TRAIN, _EVAL, _PREDICT = "train", "eval", "infer"
 
 
 class TFEstimatorSpec:
-    """What a model function of the older form gives: predictions, and a loss in training and evaluation."""
+    """The result of a model function of the older form: predictions, and a loss in training and evaluation."""
 
     def __init__(self, mode: str, predictions: Any = None, loss: Any = None) -> None:
         self.mode = mode
@@ -42,7 +42,7 @@ class TFEstimator:
 
     Args:
         estimator: a `tf.estimator.Estimator` whose `train_op` comes from a `ZooOptimizer`; or, in the older form, a
-            model function that gives a `TFEstimatorSpec`.
+            model function that returns a `TFEstimatorSpec`.
         optimizer: the older form's optimizer, of `tf.train` or of `bigdl.optim.optimizer`.
         model_dir: the older form's folder of checkpoints; so are the arguments behind it what
             `tf.estimator.Estimator` takes.
@@ -93,7 +93,7 @@ class TFEstimator:
         params: Any = None,
         warm_start_from: Any = None,
     ) -> TFEstimator:
-        """Returns the estimator of a model function that gives a `tf.estimator.EstimatorSpec`."""
+        """Returns the estimator of a model function that returns a `tf.estimator.EstimatorSpec`."""
         from keraunos.compat.tensorflow1.estimator._estimator import Estimator
 
         return cls(Estimator(model_fn, model_dir, config, params, warm_start_from))
@@ -122,13 +122,13 @@ class TFEstimator:
         self.train_summary = summary
 
     def set_val_summary(self, summary: Any) -> None:
-        """Note what validations of later trainings give."""
+        """Write the results of validations in later trainings."""
         self.val_summary = summary
 
     def train(self, input_fn: Callable[..., Any], steps: int | None = None, session_config: Any = None) -> TFEstimator:
-        """Train for so many more steps, from the newest checkpoint in `model_dir`, and write a new one; gives itself.
+        """Train for more steps, from the newest checkpoint in `model_dir`, and write a new one. Returns itself.
 
-        Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` trains in this process.
+        Where `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` trains in this process.
         """
         import tensorflow as tf
 
@@ -160,12 +160,12 @@ class TFEstimator:
         steps: int | None = None,
         checkpoint_path: str | None = None,
     ) -> Any:
-        """Returns what validation methods give over all rows, by names such as `acc Top1Accuracy`, and the mean `loss`.
+        """Returns the results of validation methods over all rows, such as `acc Top1Accuracy`, and the mean `loss`.
 
-        Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
+        Where `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
 
         Args:
-            input_fn: gives a dataset of (features, labels).
+            input_fn: returns a dataset of (features, labels).
             eval_methods: `"acc"`, `"top5acc"`, `"mae"`, `"auc"`, `"treennaccuracy"` or `"loss"`.
             steps: for the estimator in this process; on Spark all rows are measured.
             checkpoint_path: a checkpoint in place of the newest one in `model_dir`.
@@ -196,7 +196,7 @@ class TFEstimator:
     ) -> Any:
         """Returns an RDD of what the model function predicts for each record, in the records' order.
 
-        Its elements are arrays, lists of them, or dicts where the predictions are one. Where `input_fn` gives no
+        Its elements are arrays, lists of them, or dicts where the predictions are one. Where `input_fn` returns no
         `TFDataset`, it is a list from `tf.estimator.Estimator`.
         """
         import tensorflow as tf
@@ -213,7 +213,7 @@ class TFEstimator:
             return found if keys is None else found.map(lambda row: _by_key(keys, row))
 
     def _spec(self, dataset: TFDataset, mode: str) -> Any:
-        """Returns what the model function gives for the tensors of a dataset."""
+        """Returns the model function's result for the tensors of a dataset."""
         from keraunos.compat.tensorflow1.estimator._feeding import called
 
         features, labels = _parts(dataset)

@@ -22,7 +22,7 @@ from keraunos.errors import JobError, one_of
 _METHODS = {**METHODS, "treennaccuracy": "TreeNNAccuracy()"}
 _LOSS = "loss"
 _PORTION = 1024
-# The keys of predictions that are inspected.
+# The keys of predictions that are used.
 _LOGISTIC, _LOGITS, _NUMBERS = "logistic", "logits", "predictions"
 
 
@@ -48,7 +48,7 @@ class EstimatorResults(dict[str, float]):
 
 @dataclass(frozen=True)
 class Measures:
-    """Validation methods by name, and the tensors whose rows they look at."""
+    """Validation methods by name, and the tensors whose rows they use."""
 
     methods: Mapping[str, ValidationMethod]
     tensors: list[Any]
@@ -56,7 +56,7 @@ class Measures:
 
     @classmethod
     def of(cls, names: Sequence[str], predictions: Any, labels: Any, loss: Any, dataset: Any) -> Measures:
-        """Returns what names stand for, for a model's predictions and loss."""
+        """Returns the methods of names, for a model's predictions and loss."""
         import tensorflow as tf
 
         unknown = [name for name in names if name != _LOSS and name.lower() not in _METHODS]

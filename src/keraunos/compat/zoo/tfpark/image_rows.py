@@ -51,7 +51,7 @@ class ImageRows(RowSource):
         return self._features.mapPartitions(task, preservesPartitioning=True)
 
     def predicted(self, places: Sequence[int], source: Any, columns: Any, rows: int) -> Any:
-        """Returns the images with what a model gives for them; some entries of each record feed it."""
+        """Returns the images with what a model returns for them; some entries of each record feed it."""
         task = functools.partial(_with_records, self._structure, tuple(places))
         pairs = self._features.mapPartitions(task, preservesPartitioning=True)
         return set_of(answered(predict_rdd(pairs, source, columns, rows, kept=True), PREDICT))

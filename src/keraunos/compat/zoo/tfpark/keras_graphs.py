@@ -111,7 +111,7 @@ def _paired(structure: Any, placeholders: Mapping[str, Any], what: str, model: A
 
 
 def _phases(graph: Any) -> dict[Any, tuple[bool, bool]]:
-    """Returns what tells the layers whether they are trained."""
+    """Returns the tensor that switches layers between training and prediction."""
     found = [each for each in graph.get_operations() if each.type == "PlaceholderWithDefault"]
     return {each.outputs[0]: (True, False) for each in found if each.name.rpartition("/")[2].startswith(_PHASE)}
 
@@ -127,7 +127,7 @@ def _application(model: Any) -> tuple[Any, dict[Any, Any]]:
         for gradient, variable in zip(raw, variables, strict=True)
         if gradient is not None
     ]
-    # Keras's wrapper of a tf.train optimizer applies gradients and does not say with which operation.
+    # Keras's wrapper of a tf.train optimizer applies gradients, but does not return the operation.
     optimizer = getattr(model.optimizer, "optimizer", model.optimizer)
     return optimizer.apply_gradients(pairs), {variable: gradient for gradient, variable in pairs}
 

@@ -106,7 +106,7 @@ class KerasModel:
         return Results({result_name(name): value for name, value in found.items()})
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
-        """Returns what the model gives: an RDD for a `TFDataset`, arrays for arrays."""
+        """Returns the model's outputs: an RDD for a `TFDataset`, arrays for arrays."""
         if isinstance(x, TFDataset):
             _check_alone(batch_per_thread=batch_per_thread)
             _check_batch(x, "batch_per_thread", "predict")
@@ -199,7 +199,7 @@ def _check_batch(dataset: TFDataset, argument: str, use: str) -> None:
 def _save(write: Callable[..., Any], file: GivenPath, *, overwrite: bool) -> None:
     """Let Keras write a file, or several."""
     if not overwrite and file.local_path is not None:
-        # Keras asks whoever sits there before it replaces a file.
+        # Keras asks the user before it replaces a file.
         write(str(file.local_path), overwrite=False)
         return
     if not overwrite and file.exists():
@@ -209,7 +209,7 @@ def _save(write: Callable[..., Any], file: GivenPath, *, overwrite: bool) -> Non
 
 
 def _check_alone(**arguments: Any) -> None:
-    """Refuse what a dataset says itself."""
+    """Raises an error for arguments that the dataset already has."""
     for name, value in arguments.items():
         if value is not None:
             raise JobError(

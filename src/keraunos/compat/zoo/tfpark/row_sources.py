@@ -1,6 +1,6 @@
 """Where the rows of a dataset come from. The classes run on the driver, what they hand to Spark on executors.
 
-Every source gives two things: what a fit trains on, a DataFrame or an RDD of flat records in any order, and the same
+Every source returns two things: the training data, a DataFrame or an RDD of flat records in any order, and the same
 records as an RDD in their own order, for predictions. Nothing is computed before one of them is used.
 """
 
@@ -25,7 +25,7 @@ from keraunos.ml.validation_rows import INDICATOR, with_validation
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session
 
-# The column that says which rows are to validate on.
+# The column that marks validation rows.
 VALIDATION = INDICATOR
 
 
@@ -38,7 +38,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def training(self, workers: int) -> DataFrame | RDD[Any]:
-        """Returns what a fit with so many workers trains on."""
+        """Returns the training data for a fit with this many workers."""
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
         """Returns what such a fit trains on, and another source's rows, which are marked, to validate on."""
@@ -50,14 +50,14 @@ class RowSource(ABC):
 
     @abstractmethod
     def records(self) -> RDD[tuple[Any, ...]]:
-        """Flat records, in the order that the user gave them in."""
+        """Flat records, in the order given by the user."""
 
     def columns(self) -> tuple[str, ...] | None:
         """Returns the columns of `training` where it is a DataFrame, one a tensor; `None` if it is an RDD."""
         return None
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
-        """Returns all rows, brought to the driver, as one array a tensor."""
+        """Returns all rows, collected to the driver, as one array a tensor."""
         entries: list[list[Any]] = [[] for _ in metas]
         records = self.records()
         with worker_environment(session_of(records), "tensorflow"):
@@ -138,7 +138,7 @@ class FrameRows(RowSource):
         self._metas = tuple(metas)
 
     def partitions(self) -> None:
-        """A DataFrame is brought to as many as there are workers."""
+        """A DataFrame is repartitioned to the number of workers."""
         return
 
     def training(self, workers: int) -> DataFrame:
@@ -146,7 +146,7 @@ class FrameRows(RowSource):
         return self.dataframe
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
-        """Returns the rows of both DataFrames, dealt out anew to the workers."""
+        """Returns the rows of both DataFrames, redistributed to the workers."""
         if not isinstance(validation, FrameRows):
             return super().with_validation(workers, validation, columns)
         conf = self.dataframe.sparkSession.conf

@@ -24,7 +24,7 @@ def with_seeds(graph: bytes) -> bytes:
 
 
 def _has_no_seed(node: Any, constants: dict[str, Any]) -> bool:
-    """Returns whether both of its seeds are constants of 0, which stands for none."""
+    """Returns whether both of its seeds are constants of 0, which means no seed."""
     from tensorflow.python.framework import tensor_util
 
     given = [constants.get(name.partition(":")[0]) for name in node.input[2:4]]

@@ -64,7 +64,7 @@ def dtype_name(dtype: Any, name: str) -> str:
 
 
 def shape_tuple(shape: Any, name: str) -> tuple[int | None, ...] | None:
-    """Returns a row's shape; `None` and -1 stand for a length that is not known."""
+    """Returns a row's shape; `None` and -1 mean an unknown length."""
     if shape is None or getattr(shape, "rank", 0) is None:
         return None
     entries = shape.as_list() if hasattr(shape, "as_list") else shape
@@ -147,7 +147,7 @@ def flat_records(structure: Any, records: Iterable[Any]) -> Iterator[tuple[Any, 
 def conformed(value: Any, meta: TensorMeta, number: int) -> Any:
     """Returns one entry of a record in the type and shape of its tensor.
 
-    Raises an error if that would change what it says.
+    Raises an error if that would change its meaning.
     """
     if meta.dtype == STRING:
         return _as_bytes(value, meta, number)

@@ -1,7 +1,7 @@
 """Analytics Zoo's `TFDataset`: distributed records that feed a TensorFlow graph. Runs on the driver.
 
 A dataset is made by one of the `from_…` functions and used by a `TFOptimizer` or a `TFPredictor`, which find it through
-the placeholders that it gives out as `tensors`.
+the placeholders in its `tensors`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keraunos.launch.predict import predict_rdd
 from keraunos.session.registry import running_session, session_of
 from keraunos.session.session import Session
 
-# How many rows a prediction takes at once if nothing was said; what it gives does not depend on it.
+# The default number of rows per prediction; the results do not depend on it.
 _PREDICTED_TOGETHER = 128
 
 
@@ -36,10 +36,10 @@ class TFDataset:
 
     Args:
         rows: where the records come from.
-        structure: a nest of `TensorMeta` that says what a record is.
+        structure: a nest of `TensorMeta` that describes a record.
         batch_size: rows of a training step over all workers; any number.
         batch_per_thread: rows that each task takes at once in a prediction.
-        hard_code_batch_size: give the tensors a fixed first dimension. Rows that do not fill a batch are left out of
+        hard_code_batch_size: set a fixed first dimension of the tensors. Rows that do not fill a batch are omitted from
             training, with a warning; predictions are for all rows.
         validation: records to validate on, of the same structure.
         memory_type: `"DRAM"` keeps rows in memory while they fit; `"DISK_n"` and `"DISK_AND_DRAM"` in mapped files.
@@ -272,7 +272,7 @@ class TFDataset:
 
         It must consist of TensorFlow's operations only, have an end, and give its elements in one order; predictions
         are made by one task. With `batch_outside` its elements are batches, which are taken apart. `remove_checking`
-        lets through what is refused otherwise. With `auto_shard_files` each task reads files of its own.
+        lets through what is refused otherwise. With `auto_shard_files` each task reads its own files.
         """
         session = _session()
         options: dict[str, Any] = {
@@ -407,7 +407,7 @@ class TFDataset:
         return _PREDICTED_TOGETHER if all(meta.fixed for meta in self.metas) else 1
 
     def features_and_labels(self, inputs: int) -> tuple[Any, Any]:
-        """Returns the structures of what a model with so many inputs takes, and of what it learns."""
+        """Returns the structures of a model's inputs, of which it has this many, and of its labels."""
         structure = self.tensor_structure
         if self.has_labels:
             return structure[0], structure[1]
@@ -441,7 +441,7 @@ class TFDataset:
         return self._entries_of(self.row_source.records(), columns)
 
     def training_rows(self, columns: Columns, workers: int) -> Any:
-        """Returns what so many workers train on, with an entry for each of the columns.
+        """Returns the training data for this many workers, with an entry for each of the columns.
 
         Where the columns name one that marks rows to validate on, those are among them.
         """
@@ -457,7 +457,7 @@ class TFDataset:
         return records if entries == list(columns.names) else chosen(records, list(map(entries.index, columns.names)))
 
     def predicted(self, columns: Columns, source: Any) -> Any:
-        """Returns what a model gives for each record: an RDD, or the images with it where the records are images."""
+        """Returns a model's output for each record: an RDD, or the images with it if the records are images."""
         if isinstance(self.row_source, ImageRows):
             places = list(map([slot.columns[0] for slot in self.slots].index, columns.names))
             return self.row_source.predicted(places, source, columns, self.rows_predicted_together)

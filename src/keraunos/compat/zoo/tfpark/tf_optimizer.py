@@ -147,7 +147,7 @@ class TFOptimizer:
     ) -> TFOptimizer:
         """Returns an optimizer that applies the gradient of all workers with the graph's own `train_op`.
 
-        `train_op` must be what a `ZooOptimizer` around a TensorFlow optimizer gave; that optimizer's state stays with
+        `train_op` must come from a `ZooOptimizer` around a TensorFlow optimizer; that optimizer's state stays with
         the workers.
         """
         graph = found_graph(
@@ -252,7 +252,7 @@ class TFOptimizer:
         self._train_summary = summary
 
     def set_val_summary(self, summary: ValidationSummary) -> None:
-        """Note what every validation gives."""
+        """Write the results of every validation."""
         if not isinstance(summary, ValidationSummary):
             raise JobError(f"`summary` must be a ValidationSummary. Received: {summary!r}.")
         self._val_summary = summary

@@ -58,7 +58,7 @@ class TFPredictor:
         return made
 
     def predict(self) -> Any:
-        """Returns an RDD with what the model gives for each record, in the records' order.
+        """Returns an RDD with the model's output for each record, in the records' order.
 
         Its elements are arrays, or lists of arrays where there are several outputs. Of an `ImageSet` it is the images,
         whose `get_predict` has them. Nothing is computed before it is used, and then with the values that the model
@@ -67,7 +67,7 @@ class TFPredictor:
         return self._dataset.predicted(Columns(features=self._slots), self._source())
 
     def predict_rows(self, together: int | None = None) -> Any:
-        """Returns the same RDD, of the records of images too; with so many rows at once, if given."""
+        """Returns the same RDD, of the records of images too; with this many rows at once, if given."""
         dataset, columns = self._dataset, Columns(features=self._slots)
         rows = together or dataset.rows_predicted_together
         return predict_rdd(dataset.records_for(columns), self._source(), columns, rows)

@@ -1,7 +1,7 @@
 """`TFNet`: a TensorFlow graph by itself, or as a layer of a Keras model on TensorFlow. Runs on driver and workers.
 
 The class is a Keras layer, so importing this module settles that Keras runs on TensorFlow in this process; where it was
-imported with another backend, that is an error that says so.
+imported with another backend, an error says so.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     @property
     def graph(self) -> FrozenGraph:
-        """The graph with the values as they are now."""
+        """The graph with its current values."""
         return self._graph.with_values(self._weights.values()) if self._weights.by_name else self._graph
 
     @property
@@ -174,7 +174,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         frozen_graph.write_folder(path, self.graph, trainable=bool(self.trainable))
 
     def predict(self, x: Any, batch_per_thread: int = -1, distributed: bool = True, mini_batch: bool = False) -> Any:
-        """What the net gives for each record: an RDD in the order of the records, or an array with `distributed=False`.
+        """The net's output for each record: an RDD in the order of the records, or an array with `distributed=False`.
 
         Of a net with several outputs it is a list of arrays for each record, and a list of such lists.
 
@@ -286,7 +286,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return _one_or_all(list(self._function(*cast, *weights)))
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what makes the layer again; its weights are kept as any layer's."""
+        """Returns the configuration of the layer; its weights are saved like any layer's."""
         config = super().get_config()
         config.pop("autocast", None)
         return {**config, "graph": self._graph.to_json()}
@@ -296,7 +296,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """Returns the layer that `get_config` described."""
         options = dict(config)
         graph = FrozenGraph.from_json(options.pop("graph"))
-        # Whoever makes the layer from an archive of their own trusts all of its operations.
+        # The caller who makes the layer from an archive trusts all of its operations.
         check_graph(graph.graph_def(), f"the layer {options.get('name')!r}")
         return cls(None, graph=graph, **options)
 
@@ -340,7 +340,7 @@ class _Weights:
 
 
 class _Runner:
-    """A session in which a graph is run; it is closed when nobody holds this any more."""
+    """A session that runs a graph; it is closed when this object is garbage-collected."""
 
     def __init__(self, graph: FrozenGraph, config: Any) -> None:
         self._graph = tf.Graph()

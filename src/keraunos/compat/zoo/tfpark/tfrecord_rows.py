@@ -1,4 +1,4 @@
-"""TFRecord files under any path that Hadoop knows. `TfRecordRows` runs on the driver, the reading on executors.
+"""TFRecord files under any Hadoop path. `TfRecordRows` runs on the driver, the reading on executors.
 
 TensorFlow itself reads the files, so checksums are checked. A file that executors can open is read where it lies; any
 other comes through Spark and is put into a temporary file first.
@@ -87,7 +87,7 @@ def _records(path: str, address: str, part: int, parts: int) -> Iterator[tuple[b
 
     with Path(path).open("rb") as file:
         packed = "GZIP" if file.read(len(_GZIP)) == _GZIP else ""
-    # A graph and a session of their own work whether or not the process has TensorFlow's eager mode.
+    # A separate graph and session work with and without TensorFlow's eager mode in the process.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         dataset = tf.data.TFRecordDataset(path, compression_type=packed).shard(parts, part).batch(_READ_TOGETHER)
         following = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()

@@ -13,7 +13,7 @@ from keraunos.parameters import Layout, Vector
 
 
 class Trainable(Protocol):
-    """Something that can be trained on a dataset, and that takes the trained values."""
+    """A model that can be trained on a dataset, and that receives the trained values."""
 
     @property
     def dataset(self) -> TFDataset:

@@ -27,7 +27,7 @@ from keraunos.parameters import Layout, Vector
 class Measured:
     """What is measured on validation rows: methods that compare an output with a label, and scalars by name.
 
-    `loss_first` says that the loss is one of the scalars, as `Loss`, and comes before everything else.
+    With `loss_first` the loss is the first of the scalars, as `Loss`.
     """
 
     methods: tuple[ValidationMethod, ...] = ()
@@ -82,7 +82,7 @@ class Measured:
 
     @property
     def tensors(self) -> list[Any]:
-        """Every tensor that is inspected."""
+        """All tensors that are measured."""
         return [*([self.output, self.label] if self.methods else []), *self.scalars.values()]
 
     def __bool__(self) -> bool:

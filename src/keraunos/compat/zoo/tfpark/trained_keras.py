@@ -19,7 +19,7 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class TrainedKeras:
-    """A compiled Keras 3 model; `applies_itself` says whether its own optimizer steps, `trains` whether any does."""
+    """A compiled Keras 3 model; `applies_itself` is true if its own optimizer takes steps, `trains` if any does."""
 
     model: Any
     dataset: TFDataset
@@ -118,7 +118,7 @@ def feature_slots(model: Any, dataset: TFDataset) -> tuple[Slot, ...]:
 
 
 def _names(model: Any, kind: str) -> list[str]:
-    """Returns the names of the model's inputs or outputs; a model that has not told its inputs has one."""
+    """Returns the names of the model's inputs or outputs; a model without declared inputs has one."""
     signature = Signature.of(model) if getattr(model, "inputs", None) else Signature((), ())
     ports = signature.inputs if kind == "input" else signature.outputs
     return [port.name for port in ports] or [kind]

@@ -22,7 +22,7 @@ from keraunos.launch.hooks import Hooks, Lap
 from keraunos.learners.home_model import HomeModel
 from keraunos.parameters import Layout, Vector
 
-# An end that no trigger can tell beforehand; nobody lives to see it.
+# An end that no trigger determines beforehand; no training reaches it.
 _ENDLESS = 2**31 - 1
 
 
@@ -154,7 +154,7 @@ class TrainingHooks(Hooks):
             total, counted = self._losses.get(step, (0.0, 0.0))
             loss = total / counted if counted else None
             if last and not self._losses:
-                # A learner that does not tell single steps tells the mean since the last meeting.
+                # A learner that does not report single steps reports the mean since the last lap.
                 loss = lap.logs.get("loss")
             states.append(
                 TrainingState.after(

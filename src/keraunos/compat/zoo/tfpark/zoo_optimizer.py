@@ -17,7 +17,7 @@ _NOTE = "_keraunos_zoo_gradients"
 
 
 class ZooOptimizer:
-    """A TensorFlow 1.x optimizer around another one, whose `minimize` gives a `train_op` for `from_train_op`."""
+    """A TensorFlow 1.x optimizer around another one, whose `minimize` returns a `train_op` for `from_train_op`."""
 
     def __init__(self, optimizer: Any, name: str | None = None) -> None:
         if not hasattr(optimizer, "compute_gradients") or not hasattr(optimizer, "apply_gradients"):
@@ -122,7 +122,7 @@ def note_gradients(train_op: Any, gradients: dict[Any, Any]) -> None:
 
 
 def gradients_of(train_op: Any) -> dict[Any, Any]:
-    """Returns the tensors that a `train_op` takes as gradients, by variable; refuses one that no ZooOptimizer gave."""
+    """Returns the gradient tensors of a `train_op` by variable. The `train_op` must be from a ZooOptimizer."""
     operation = getattr(train_op, "op", train_op)
     graph = getattr(operation, "graph", None)
     notes: dict[str, dict[Any, Any]] = getattr(graph, _NOTE, {})

@@ -69,7 +69,7 @@ def pack_penv(conda_name: str, output_name: str) -> NoReturn:
 def convert_row_to_numpy(
     row: Any, schema: Any, feature_cols: Sequence[str], label_cols: Sequence[str] | None, accept_str_col: bool = False
 ) -> tuple[Any, ...]:
-    """Returns the arrays of a row's columns: (features, labels), or (features,); several columns give a list."""
+    """Returns the arrays of a row's columns: (features, labels), or (features,); several columns are a list."""
     sides = [feature_cols] if not label_cols else [feature_cols, label_cols]
     return tuple(_alone([_array(row, schema, name, accept_str_col) for name in side]) for side in sides)
 

@@ -26,7 +26,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
 
 
 class Progbar:
-    """A line that says how far something is."""
+    """A line that shows progress."""
 
     def __init__(self, target: int, width: int = 30, verbose: int = 1, interval: float = 0.01) -> None:
         self.target = target

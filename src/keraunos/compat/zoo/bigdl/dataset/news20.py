@@ -15,7 +15,7 @@ CLASS_NUM = 20
 
 
 def download_news20(dest_dir: str) -> str:
-    """Returns the folder with the texts: one that is there, or the archive in `dest_dir`, unpacked there."""
+    """Returns the folder with the texts: an existing one, or the archive in `dest_dir`, unpacked there."""
     folder = Path(dest_dir, "20news-18828")
     if not folder.is_dir():
         with tarfile.open(base.maybe_download("20news-18828.tar.gz", dest_dir, NEWS20_URL)) as archive:
@@ -24,7 +24,7 @@ def download_news20(dest_dir: str) -> str:
 
 
 def download_glove_w2v(dest_dir: str) -> str:
-    """Returns the folder with the vectors: one that is there, or the archive in `dest_dir`, unpacked there."""
+    """Returns the folder with the vectors: an existing one, or the archive in `dest_dir`, unpacked there."""
     folder = Path(dest_dir, "glove.6B")
     if not folder.is_dir():
         with zipfile.ZipFile(base.maybe_download("glove.6B.zip", dest_dir, GLOVE_URL)) as archive:

@@ -90,7 +90,7 @@ class Sequential(Container):
     """Modules one behind the other."""
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """Returns the shapes of the inputs, where the first module's weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the first module's weights."""
         return self._modules[0].known_shapes() if self._modules else None
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
@@ -125,7 +125,7 @@ class ConcatTable(Container):
 
 
 class ParallelTable(Container):
-    """What each module makes of its own one of several inputs, as a list."""
+    """The list of each module's output for its own input."""
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
         """Returns the list."""
@@ -165,7 +165,7 @@ class Model(Container):
         self._modules = list(dict.fromkeys(node.element() for node in self._ordered()))
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """Returns what the output nodes give."""
+        """Returns the outputs of the output nodes."""
         given = list(inputs) if len(self._inputs) > 1 else [inputs]
         # A module that is an input node gets the input and computes.
         values = {node: node.element().connect(each, training) for node, each in zip(self._inputs, given, strict=True)}
@@ -177,7 +177,7 @@ class Model(Container):
         return found if len(found) > 1 else found[0]
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """Returns the shapes of the inputs, where the first modules' weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the first modules' weights."""
         found = [node.element().known_shapes() for node in self._inputs]
         return [shape for each in found for shape in each or ()] if all(found) else None
 

@@ -205,5 +205,5 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-# A star import finds them, and the program is told when it makes one.
+# A star import finds them; creating one raises an error.
 globals().update({name: _refused(name) for name in _ELSEWHERE})

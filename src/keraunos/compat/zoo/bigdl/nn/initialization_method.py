@@ -40,7 +40,7 @@ class InitializationMethod(ABC):
 
     @abstractmethod
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """Returns the values, for a weight that joins so many inputs to so many outputs."""
+        """Returns the values of a weight with these numbers of inputs and outputs."""
 
 
 class Zeros(InitializationMethod):

@@ -20,7 +20,7 @@ _STATISTICS = frozenset({"moving_mean", "moving_variance", "seed_generator_state
 
 
 class LoadedModule(Layer):
-    """A module that was read: it computes, learns and gives its weights, but has no modules inside."""
+    """A loaded module: it computes, can be trained and returns its weights, but has no inner modules."""
 
     def __init__(self, model: Any) -> None:
         found = [weight for layer in model.layers for weight in _weights_of(layer)]

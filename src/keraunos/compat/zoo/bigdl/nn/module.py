@@ -192,7 +192,7 @@ class Layer:
 
     @in_tensorflow_2
     def reset(self) -> Self:
-        """Begin anew with other weights."""
+        """Draw new initial weights."""
         self._draw()
         return self
 
@@ -284,7 +284,7 @@ class Layer:
     load = loadModel
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """Returns the shapes of the inputs, where the module's weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the module's weights."""
         return None
 
     def source(self) -> Any:

@@ -40,7 +40,7 @@ def predicted(module: Layer, features: Any, batch_size: int) -> Any:
 
 @in_tensorflow_2
 def evaluated(module: Layer, records: Any, batch_size: int, methods: Any) -> list[EvaluatedResult]:
-    """Returns what validation methods make of an RDD of Samples, which is brought to the driver."""
+    """Returns the results of validation methods for an RDD of Samples, which is collected to the driver."""
     shapes = input_shapes(records)
     model = module.lowered(shapes)
     arrays = Records(records, None).brought(len(shapes) + len(model.outputs))

@@ -1,7 +1,7 @@
 """BigDL's modules without weights that change shapes, pool images, and join tables. Runs on the driver.
 
-Dimensions are counted from 1, the batch being the first, unless a module is told how many a row has: then they are
-those of a row if an input has one dimension more than that.
+Dimensions are counted from 1, the batch being the first, unless a module is given the number of dimensions of a row:
+then they are those of a row if an input has one dimension more than that.
 """
 
 from __future__ import annotations

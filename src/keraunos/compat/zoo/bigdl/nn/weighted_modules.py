@@ -1,7 +1,7 @@
 """BigDL's modules with weights. Runs on the driver.
 
-Their weights begin as BigDL's do: uniform within 1/sqrt(inputs) of zero, unless a module says otherwise. A module of
-BigDL's has a matrix with a row for each output, and filters as (1, outputs, inputs, rows, columns).
+Their initial weights are BigDL's: uniform within 1/sqrt(inputs) of zero, unless a module documents otherwise. A module
+of BigDL's has a matrix with a row for each output, and filters as (1, outputs, inputs, rows, columns).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Weighted(Layer):
 
     @in_tensorflow_2
     def _give(self, weight: Any, bias: Any, *gradients: Any) -> None:
-        """Set what a program gives a module to begin with."""
+        """Set the initial weights that a program passes."""
         if any(each is not None for each in gradients):
             raise JobError(
                 "`init_grad_weight` and `init_grad_bias` must be left out: gradients begin as nothing. Received: an "

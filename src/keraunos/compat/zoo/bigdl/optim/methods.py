@@ -91,7 +91,7 @@ class SGD(ScheduledMethod):
     """Gradient descent, with momentum, weight decay and a schedule.
 
     `dampening` is the momentum by default, as in Torch; Nesterov's momentum needs it to be 0. `learningrates` and
-    `weightdecays` give every parameter its own factor on the rate and its own decay. `leaningrate_schedule` is BigDL's
+    `weightdecays` are a factor on the rate and a decay per parameter. `leaningrate_schedule` is BigDL's
     spelling.
     """
 
@@ -378,7 +378,7 @@ def combined_rule(
 class RateFollower:
     """Moves the rate of a method with a `Plateau` after each epoch, while the workers wait.
 
-    It is told the rule, which is here only if the parameters live on the driver.
+    It gets the rule, which is available only if the parameters live on the driver.
     """
 
     def __init__(self, method: ScheduledMethod) -> None:
@@ -394,7 +394,10 @@ class RateFollower:
         return cls(methods) if isinstance(methods, ScheduledMethod) and methods.servers is not None else None
 
     def end_epoch(self, rule: Rule | None, *, loss: float | None = None, score: float | None = None) -> float:
-        """Look at what the epoch gave; the rate of the next one, which the rule then has. Nobody may be using it."""
+        """Process the result of an epoch.
+
+        Returns the next epoch's rate, and sets it in the rule, which must not be in use.
+        """
         value = loss if self.monitor == "Loss" else score
         if value is None:
             raise JobError(

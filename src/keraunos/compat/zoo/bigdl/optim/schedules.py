@@ -195,7 +195,7 @@ class Plateau(LearningRateSchedule):
         return {key: value for key, value in super().to_json().items() if not key.startswith("_")}
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """Returns the rate as it is: the driver changes it between epochs."""
+        """Returns the rate unchanged: the driver changes it between epochs."""
         return rate
 
     def reset(self) -> None:

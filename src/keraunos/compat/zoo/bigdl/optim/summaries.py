@@ -25,7 +25,7 @@ from keraunos.telemetry.tensorboard import EventWriter, read_scalars
 
 logger = logging.getLogger(__name__)
 
-# Copies to another file system: so many seconds apart, and so many times as far as one takes.
+# Copies to another file system: at least this many seconds apart, and at least this many times a copy's duration.
 _COPY_SECONDS, _COPY_SHARE = 2.0, 20.0
 
 INDICATORS = ("LearningRate", "Loss", "Throughput", "Parameters")
@@ -95,7 +95,7 @@ class Summary:
 class TrainSummary(Summary):
     """What is noted of the training, in `log_dir/app_name/train`: `Loss` and `Throughput` of every step.
 
-    `LearningRate`, and `Parameters` (a histogram of each variable), are noted where `set_summary_trigger` says when.
+    `LearningRate`, and `Parameters` (a histogram of each variable), are written at the times of `set_summary_trigger`.
     """
 
     part = "train"
@@ -168,7 +168,7 @@ class _Copies:
 
 
 def _end(writer: EventWriter, copies: _Copies) -> None:
-    """What is left of a summary that nobody holds any more, or at the end of the program."""
+    """Ends a summary that is garbage-collected, or at the end of the program."""
     try:
         writer.flush()
         copies.copy()

@@ -23,7 +23,7 @@ class TrainingState:
         epoch: the epoch that comes next, from 1.
         neval: the step that comes next, from 1.
         loss: the loss of the step before.
-        score: what the first validation method gave last; `None` before a validation.
+        score: the last result of the first validation method; `None` before a validation.
         epoch_finished: whether the step before was its epoch's last.
     """
 
@@ -43,7 +43,7 @@ class TrainingState:
         score: float | None = None,
         epoch_finished: bool = False,
     ) -> TrainingState:
-        """Returns the state after so many steps and so many whole epochs."""
+        """Returns the state after these numbers of steps and completed epochs."""
         return cls(epochs + 1, steps + 1, loss, score, epoch_finished)
 
 
@@ -52,11 +52,11 @@ class Needs:
     """What a trigger needs to be asked exactly, and when it fires at the latest.
 
     Attributes:
-        lap: it must be asked after every so many steps; `None` if the ends of epochs suffice.
-        steps: it has fired once so many steps were taken; `None` if that is not known.
-        epochs: it has fired once so many epochs were finished; `None` if that is not known.
-        loss: whether it looks at the training loss.
-        score: whether it looks at the score of a validation.
+        lap: it must be asked after every this many steps; `None` if the ends of epochs suffice.
+        steps: it has fired once this many steps were taken; `None` if that is not known.
+        epochs: it has fired once this many epochs were finished; `None` if that is not known.
+        loss: whether it depends on the training loss.
+        score: whether it depends on the score of a validation.
     """
 
     lap: int | None = None
@@ -90,7 +90,7 @@ class MaxEpoch(Trigger):
         self.max_epoch = whole("max_epoch", max_epoch)
 
     def fires(self, state: TrainingState) -> bool:
-        """Returns whether so many epochs are finished."""
+        """Returns whether this many epochs are finished."""
         return state.epoch > self.max_epoch
 
     def needs(self) -> Needs:
@@ -106,7 +106,7 @@ class MaxIteration(Trigger):
         self.max = whole("max", max)
 
     def fires(self, state: TrainingState) -> bool:
-        """Returns whether so many steps were taken."""
+        """Returns whether this many steps were taken."""
         return state.neval > self.max
 
     def needs(self) -> Needs:
@@ -158,7 +158,7 @@ class MaxScore(Trigger):
         return state.score is not None and state.score > self.max
 
     def needs(self) -> Needs:
-        """It looks at the score, which changes with a validation only."""
+        """It depends on the score, which changes only with a validation."""
         return Needs(score=True)
 
 
@@ -195,7 +195,7 @@ class TriggerAnd(Trigger):
         # An epoch has at least one step, so a bound in steps is one in epochs too.
         epochs = [_least(each.epochs, each.steps) for each in needs]
         known = [each for each in epochs if each is not None]
-        # What becomes true at a step may be the last that was missing, so there must be a look at that step.
+        # The last missing condition may become true at a step, so the trigger must be checked at that step.
         looks = [*(each.lap for each in needs), *(steps if len(steps) < len(needs) else [])]
         return Needs(
             _lap(looks),
@@ -235,7 +235,7 @@ class TriggerOr(Trigger):
 
 
 def trigger_named(value: Any) -> Trigger:
-    """Returns the trigger that was given, or that a name such as `"EveryEpoch"` stands for."""
+    """Returns the given trigger, or the one of a name such as `"EveryEpoch"`."""
     if isinstance(value, Trigger):
         return value
     if isinstance(value, str) and value.lower() in {"everyepoch", "every_epoch"}:

@@ -1,6 +1,6 @@
 """BigDL's validation methods, on arrays of outputs and labels. Runs on the driver and on executors.
 
-A method gives the *state* of a batch, an array; states of any batches, from any worker, add up to the state of all
+A method returns the *state* of a batch, an array; states of any batches, from any worker, add up to the state of all
 rows, from which the result is computed once. So it is the same however the rows are cut. Classes count from 0.
 """
 
@@ -27,7 +27,7 @@ State = npt.NDArray[np.float64]
 
 
 class ValidationMethod(ABC):
-    """A number that says how good outputs are, given labels."""
+    """A measure of outputs, given labels."""
 
     def __init__(self, bigdl_type: str = "float") -> None:
         float_type(bigdl_type)
@@ -119,7 +119,7 @@ class TreeNNAccuracy(Top1Accuracy):
 class Loss(ValidationMethod):
     """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities.
 
-    Where a graph with a loss of its own is validated, that loss is the default.
+    Where a graph with its own loss is validated, that loss is the default.
     """
 
     def __init__(self, cri: Criterion | None = None, bigdl_type: str = "float") -> None:
@@ -147,7 +147,7 @@ class MAE(ValidationMethod):
 class AUC(ValidationMethod):
     """The area under the ROC curve of a probability, from `threshold_num` thresholds between 0 and 1.
 
-    Of several outputs it is the mean of the areas, each output having a label of its own.
+    Of several outputs it is the mean of the areas, each output having its own label.
     """
 
     def __init__(self, threshold_num: int = 200, bigdl_type: str = "float") -> None:
@@ -239,7 +239,7 @@ class HitRatio(_Ranking):
 
     @property
     def tag(self) -> str:
-        """BigDL's name, with the number that is inspected; BigDL says 10 whatever it is."""
+        """BigDL's name, with the actual number; BigDL always uses 10."""
         return f"HitRate@{self.k}"
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -284,7 +284,7 @@ _NAMES: Mapping[str, type[ValidationMethod]] = {
 
 
 def validation_method(value: Any) -> ValidationMethod:
-    """Returns the method that was given, or that a name such as `"acc"`, `"mae"` or `"Top1Accuracy"` stands for."""
+    """Returns the given method, or the one of a name such as `"acc"`, `"mae"` or `"Top1Accuracy"`."""
     if isinstance(value, ValidationMethod):
         return value
     if isinstance(value, str) and value.lower() in _NAMES:

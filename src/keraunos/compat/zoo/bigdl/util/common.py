@@ -1,7 +1,7 @@
 """`bigdl.util.common`: what programs import from there beside the models. Runs on the driver and on executors.
 
-`from bigdl.util.common import *` also gave programs what that module had imported itself: numpy, Spark's names, `os`.
-Those are imported when somebody asks for them, because executors import this module for its records.
+`from bigdl.util.common import *` also exported the imports of that module: numpy, Spark's names, `os`.
+These are imported on first use, because executors import this module for its records.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def passed_on(module: str, name: str) -> Any:
 
 
 class JTensor:
-    """An array, under the name that BigDL's programs give it; with `indices` a sparse one."""
+    """An array, under BigDL's name; with `indices` a sparse one."""
 
     def __init__(
         self, storage: npt.ArrayLike, shape: Any, bigdl_type: str = "float", indices: npt.ArrayLike | None = None
@@ -221,7 +221,7 @@ class RNG:
         self.bigdl_type = bigdl_type
 
     def set_seed(self, seed: int) -> None:
-        """Begin anew, for every `RNG`."""
+        """Reset the numbers of every `RNG`."""
         RNG._twister = np.random.RandomState(seed)
 
     def uniform(self, a: float, b: float, size: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -273,7 +273,7 @@ def _without_jvm(call: str) -> JobError:
 
 
 def get_dtype(bigdl_type: str) -> str:
-    """Returns the name of numpy's type for arrays; BigDL knows no other one."""
+    """Returns the name of numpy's type for arrays; BigDL has only one."""
     del bigdl_type
     return "float32"
 

@@ -51,7 +51,7 @@ __all__ = [
     "Preprocessing",
     "RowToImageFeature",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -175,7 +175,7 @@ class ImageFiller(colours.Filler, ImagePreprocessing):
 class ImageMatToTensor(steps.MatToTensor, ImagePreprocessing):
     """The pixels as the tensor that a model takes, in the order BGR, or RGB with `to_RGB`.
 
-    `format` is `"NCHW"` or `"NHWC"`. `share_buffer` has no effect: every image has a tensor of its own.
+    `format` is `"NCHW"` or `"NHWC"`. `share_buffer` has no effect: every image has its own tensor.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from keraunos.errors import JobError
 from keraunos.session.registry import session_of
 
 __all__ = ["DistributedImageSet", "ImageSet", "LocalImageSet"]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -125,7 +125,7 @@ class ImageSet:
         return self.images.values(ImageFeature.get_label)
 
     def get_predict(self, key: str = PREDICT) -> Any:
-        """Returns where each image is from, with the list of what a model said of it, or `None`: a list, or an RDD."""
+        """Returns the origin of each image with the list of its predictions, or `None`: a list, or an RDD."""
         return self.images.values(functools.partial(_predicted, key))
 
     def to_image_frame(self, bigdl_type: str = "float") -> ImageFrame:

@@ -31,7 +31,7 @@ class RefusedModel:
 
 
 def refused_step(module: str, name: str) -> JobError:
-    """Returns the error for a step on what such a model gives."""
+    """Returns the error for a step on what such a model returns."""
     return JobError(
         f"{module}.{name} is not here: it reads what BigDL's models give. Received: {name}. Map over get_predict()."
     )

@@ -35,7 +35,7 @@ class FrameLoss(CriterionLoss):
 
 
 def loss_of(criterion: Any) -> Any:
-    """Returns the loss for a criterion of BigDL's, or a loss of Keras as it is."""
+    """Returns the loss for a BigDL criterion, or a Keras loss unchanged."""
     if isinstance(criterion, (str, keras.losses.Loss)):
         return criterion
     if not isinstance(criterion, Criterion):

@@ -43,7 +43,7 @@ def net_of(model: Any) -> Any:
 def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
     """Returns the model of Keras that has the net's weights.
 
-    `shapes` gives those of a record's arrays, where needed.
+    `shapes` returns the shapes of a record's arrays, if needed.
     """
     if isinstance(net, Layer):
         return net.lowered(net._shapes or shapes())
@@ -57,7 +57,7 @@ def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
 
 @in_tensorflow_2
 def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
-    """Returns a net of its own that stands where this one does."""
+    """Returns a copy of a net with the same weights."""
     if isinstance(net, Layer):
         return LoadedModule(copied_model(keras_model(net, shapes)))
     made = copy.copy(net)
@@ -67,7 +67,7 @@ def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
 
 @in_tensorflow_2
 def copied_model(model: Any) -> Any:
-    """Returns a model of Keras of its own that stands where this one does."""
+    """Returns a copy of a Keras model with the same weights."""
     from keraunos.learners.keras_archive import from_archive, live_modules, to_archive
 
     return from_archive(to_archive(model), trusted=live_modules(model))

@@ -43,12 +43,13 @@ _LEVELS = ("DRAM", "DISK_AND_DRAM")
 
 
 class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type: ignore[misc]  # pyspark is used untyped
-    """Trains a model on two columns of a DataFrame. `fit` trains the model itself, and goes on where it stands.
+    """Trains a model on two columns of a DataFrame. `fit` trains the model itself, from its current weights.
 
     Args:
         model: a model of zoo.pipeline.api.keras, of bigdl.nn.layer or of Keras, or a TFNet that is trained.
         criterion: one of bigdl.nn.criterion's, whose classes count from 1, or a loss of Keras.
-        feature_preprocessing: the size of the model's input, a list of such for several, or a step that gives arrays.
+        feature_preprocessing: the size of the model's input, a list of sizes for several inputs, or a step that returns
+            arrays.
         label_preprocessing: the same for the label.
         bigdl_type: has no effect.
     """
@@ -64,7 +65,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         del bigdl_type
         super().__init__()
         self.model = net_of(model)
-        # A copy gets a model of its own when it is fitted.
+        # A copy gets its own model when it is fitted.
         self.shares_model = False
         self.criterion = criterion
         self.setSamplePreprocessing(
@@ -102,14 +103,14 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self.endWhen
 
     def setDataCacheLevel(self, level: str, numSlice: int | None = None) -> Self:
-        """Set where rows are kept: in memory while they fit (`DRAM`), or in mapped files (`DISK_AND_DRAM`)."""
+        """Set where rows are stored: in memory while they fit (`DRAM`), or in mapped files (`DISK_AND_DRAM`)."""
         if level not in _LEVELS:
             raise JobError(one_of("level", level, _LEVELS) + " Persistent memory is a folder: see spark.local.dir.")
         self.dataCacheLevel = level if numSlice is None else (level, numSlice)
         return self
 
     def getDataCacheLevel(self) -> str | tuple[str, int]:
-        """Returns where rows are kept."""
+        """Returns where rows are stored."""
         return self.dataCacheLevel
 
     def setTrainSummary(self, val: TrainSummary) -> Self:
@@ -122,7 +123,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self.train_summary
 
     def setValidationSummary(self, val: ValidationSummary) -> Self:
-        """Note what validations give."""
+        """Write the results of validations."""
         self.validation_summary = val
         return self
 
@@ -131,7 +132,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self.validation_summary
 
     def setValidation(self, trigger: Any, val_df: Any, val_method: Any, batch_size: int) -> Self:
-        """Measure methods on other rows, which are brought to the driver, while the training goes on."""
+        """Measure methods on other rows, which are collected to the driver, during the training."""
         methods = list(val_method) if isinstance(val_method, Sequence) else [val_method]
         if not methods or not all(isinstance(each, ValidationMethod) for each in methods):
             raise JobError(
@@ -191,11 +192,12 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
 
 
 class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """Adds a column with what a model gives for each row, as an array of floats.
+    """Adds a column with a model's output for each row, as an array of floats.
 
     Args:
         model: a model of zoo.pipeline.api.keras, of bigdl.nn.layer or of Keras, or a TFNet.
-        feature_preprocessing: the size of the model's input, a list of such for several, or a step that gives arrays.
+        feature_preprocessing: the size of the model's input, a list of sizes for several inputs, or a step that returns
+            arrays.
         bigdl_type: has no effect.
     """
 
@@ -235,7 +237,7 @@ class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, ML
 
 
 class NNClassifier(NNEstimator):
-    """Trains a model of classes on a column of numbers; its `NNClassifierModel` gives numbers."""
+    """Trains a classifier on a column of numbers; its `NNClassifierModel` returns numbers."""
 
     def __init__(
         self, model: Any, criterion: Any, feature_preprocessing: Any = None, bigdl_type: str = "float"
@@ -257,7 +259,7 @@ class NNClassifierModel(NNModel, HasThreshold):
 
 
 class _Refused:
-    """XGBoost's classes, which have a package of their own."""
+    """XGBoost's classes, which have their own package."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise _xgboost(type(self).__name__)
@@ -290,7 +292,7 @@ class XGBRegressorModel(_Refused):
 
 
 def _step(given: Any, argument: str) -> Preprocessing:
-    """Returns the step that a size, a list of sizes or a step stands for."""
+    """Returns the step for a size, a list of sizes or a step."""
     if given is None or (isinstance(given, (list, tuple)) and not given):
         return SeqToTensor()
     if isinstance(given, (list, tuple)):

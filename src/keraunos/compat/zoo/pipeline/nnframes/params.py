@@ -86,7 +86,7 @@ class HasSamplePreprocessing:
 
 
 class NNTrainingParams(HasTotalBatchSize, HasNNColumns, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
-    """The Params of a training; rows are kept as samples whatever `cachingSample` says."""
+    """The Params of a training; rows are stored as samples whatever `cachingSample` is."""
 
     maxEpoch, getMaxEpoch, setMaxEpoch = param("how often every row is used", _whole, default=50)
     learningRate, getLearningRate, setLearningRate = param(

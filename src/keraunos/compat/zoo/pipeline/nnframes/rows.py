@@ -72,7 +72,7 @@ def kept_records(
 
 
 def with_outputs(rows: Iterable[tuple[tuple[Any, ...], Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yields rows with what a model gave, as a list of numbers."""
+    """Yields rows with a model's output, as a list of numbers."""
     for row, output in rows:
         yield (*row, None if output is None else np.asarray(output, np.float32).reshape(-1).tolist())
 
@@ -80,7 +80,7 @@ def with_outputs(rows: Iterable[tuple[tuple[Any, ...], Any]]) -> Iterator[tuple[
 def with_classes(threshold: float, rows: Iterable[tuple[tuple[Any, ...], Any]]) -> Iterator[tuple[Any, ...]]:
     """Yields rows with the class of the largest output, from 1.
 
-    Of one output, 1 or 0 as it is above the threshold or not.
+    With one output, 1 if it is above the threshold, otherwise 0.
     """
     for row, output in rows:
         if output is None:

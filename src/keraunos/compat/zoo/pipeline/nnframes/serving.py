@@ -26,13 +26,13 @@ _STEP = "samplePreprocessing"
 
 
 def rows_at_once() -> int:
-    """Returns how many rows are predicted for at once if nothing was said: four a slot."""
+    """Returns the default number of rows per prediction: four per slot."""
     session = running_session()
     return _ROWS_A_SLOT * (1 if session is None else session.slots())
 
 
 def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
-    """Returns the DataFrame with what the stage's model gives; with a threshold as classes."""
+    """Returns the DataFrame with the outputs of the stage's model; with a threshold as classes."""
     features, added = stage.getFeaturesCol(), stage.getPredictionCol()
     schema = dataset.schema
     if features not in schema.names:

@@ -49,7 +49,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """When to save the model where."""
+    """When and where to save the model."""
 
     path: str
     trigger: Trigger
@@ -95,7 +95,7 @@ def train(estimator: NNEstimator, dataset: Any) -> None:
 
 
 class _NNHooks(KerasHooks):
-    """Hooks of a training whose validations and checkpoints have triggers of their own."""
+    """Hooks of a training with separate triggers for validations and checkpoints."""
 
     validates: Trigger | None = None
     saves: Trigger | None = None
@@ -204,7 +204,7 @@ def _validating(
 
 
 def _measured(method: ValidationMethod, outputs: Array, labels: Array) -> float:
-    """Returns what a method says; BigDL's count classes from 1, where they are no yes or no, Analytics Zoo's from 0."""
+    """Returns a method's result. BigDL's count classes from 1, unless they are binary, Analytics Zoo's from 0."""
     by_class = isinstance(method, (Top1Accuracy, Top5Accuracy)) and not isinstance(method, Accuracy)
     by_class = by_class or (isinstance(method, Loss) and has_classes(method.criterion))
     several = outputs.ndim > 1 and outputs.shape[-1] > 1

@@ -1,6 +1,6 @@
 """`tensorflow.examples.tutorials.mnist.input_data`: MNIST from its four idx files in a folder. Runs on the driver.
 
-Nothing is downloaded: a file that is not there is an error that says which files to put where.
+Nothing is downloaded: a missing file raises an error that says which files to put where.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_data_sets(
 
     Args:
         train_dir: the folder with the four idx files, plain or gzipped, by the names that they usually have.
-        fake_data: give made-up rows, and read nothing.
+        fake_data: return generated rows, and read no file.
         one_hot: labels as rows that are 1 at the label, instead of numbers.
         dtype: of the images: float32, from 0 to 1, or uint8, from 0 to 255.
         reshape: images as rows of 784 pixels, instead of 28 x 28 x 1.

@@ -46,7 +46,7 @@ class Images:
         return Images(self.features.mapPartitions(functools.partial(_applied, checked), preservesPartitioning=True))
 
     def values(self, function: Callable[[ImageFeature], Any]) -> Any:
-        """Returns what a function says of each image: a list, or an RDD."""
+        """Returns the result of a function for each image: a list, or an RDD."""
         return list(map(function, self.features)) if self.is_local else self.features.map(function)
 
     def spread(self, session: Session) -> Any:
@@ -77,7 +77,7 @@ def read_distributed(session: Session, path: str, partitions: int, sized: tuple[
 
 def labelled(classes: Mapping[str, int], root: str, feature: ImageFeature) -> ImageFeature:
     """Returns the image with the number of the folder below `root` that it is in."""
-    # Hadoop's paths are written as they are, without a URL's escapes.
+    # Hadoop's paths are written without a URL's escapes.
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?", "", str(feature.uri))
     made = feature.copy()
     made[LABEL] = ImageFeature(label=classes[plain[len(root) :].lstrip("/").split("/")[0]])[LABEL]

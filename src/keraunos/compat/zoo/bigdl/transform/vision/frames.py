@@ -72,7 +72,7 @@ class ImageFrame:
         return self.images.values(ImageFeature.get_label)
 
     def get_predict(self, key: str = PREDICT) -> Any:
-        """Returns where each image is from, with what a model said of it, or `None`."""
+        """Returns the origin of each image with its prediction, or `None`."""
         return self.images.values(functools.partial(_predicted, key))
 
     def get_sample(self, key: str = SAMPLE) -> Any:

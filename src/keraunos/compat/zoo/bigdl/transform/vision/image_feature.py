@@ -1,6 +1,6 @@
 """One image with all that is known of it, by key. Runs on the driver and on executors.
 
-`mat` is the image as OpenCV has it: rows from the top, channels in the order BGR, 8 bits or floats from 0 to 255.
+`mat` is the image in OpenCV's layout: rows from the top, channels in the order BGR, 8 bits or floats from 0 to 255.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORIGINAL_SIZE, READ_SIZE, ERROR = "originalSize", "readSize", "error"
 
 
 class ImageFeature:
-    """An image: its file's bytes, its pixels, its label, what a model said of it.
+    """An image: its file's bytes, its pixels, its label, its prediction.
 
     Args:
         image: pixels as an array of height, width and channels, in the order BGR.

@@ -1,6 +1,6 @@
 """What every step between a record and a model has in common. Runs on executors; steps are made on the driver.
 
-A step is plain data and is pickled with the task that runs it. `draws` says whether it uses random numbers.
+A step is plain data and is pickled with the task that runs it. `draws` is true if it uses random numbers.
 """
 
 from __future__ import annotations

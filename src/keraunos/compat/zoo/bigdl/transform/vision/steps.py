@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class FeatureTransformer(Preprocessing):
-    """A step from an image to the image afterwards; an image that could not be decoded is left as it is."""
+    """A step from an image to the image afterwards; an image that could not be decoded is not changed."""
 
     def transform(self, value: ImageFeature) -> ImageFeature:
         """Returns the image after the step."""
@@ -105,7 +105,7 @@ class RandomTransformer(Drawing):
             raise JobError(f"`prob` must be from 0 to 1. Received: {prob!r}.")
 
     def transform(self, value: ImageFeature) -> ImageFeature:
-        """Returns the image after the step, or as it is."""
+        """Returns the image after the step, or unchanged."""
         made = value.copy()
         if made.is_valid and made.draw().uniform() < self.prob:
             found: ImageFeature = self.transformer.transform(made)

@@ -37,7 +37,7 @@ def named_layers(model: Any, names: str | Sequence[str]) -> list[Any]:
 
 
 def freeze(layers: Iterable[Any]) -> None:
-    """Leave the layers as they are in trainings."""
+    """Exclude the layers from training."""
     for layer in _leaves(layers):
         if layer.trainable:
             layer.trainable = False

@@ -76,7 +76,7 @@ def ordering(value: str) -> str:
 
 
 def border(value: str, allowed: Sequence[str] = ("valid", "same")) -> str:
-    """Returns a `border_mode` that a layer knows."""
+    """Returns a valid `border_mode`."""
     if value not in allowed:
         raise JobError(one_of("border_mode", value, allowed))
     return value

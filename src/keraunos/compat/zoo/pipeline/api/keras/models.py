@@ -76,12 +76,12 @@ class KerasNet:
         return graph_surgery.named_layers(self.model, name)[0]
 
     def freeze(self, names: str | Sequence[str] | None = None) -> Self:
-        """Leave all layers, or those of the names, as they are in trainings."""
+        """Exclude all layers, or those of the names, from training."""
         graph_surgery.freeze([self.model] if names is None else graph_surgery.named_layers(self.model, names))
         return self
 
     def freeze_up_to(self, names: str | Sequence[str]) -> Self:
-        """Leave the layers of the names, and all that lead to them, as they are in trainings."""
+        """Exclude the layers of the names, and all layers before them, from training."""
         graph_surgery.freeze(graph_surgery.leading_to(self.model, names))
         return self
 
@@ -338,7 +338,7 @@ class KerasNet:
 
 
 class Sequential(KerasNet):
-    """Layers one behind the other; the first says its `input_shape`, or is a `TFNet`, which knows it."""
+    """A sequence of layers; the first has an `input_shape`, or is a `TFNet`."""
 
     def __init__(self, layers: Sequence[Any] = (), name: str | None = None) -> None:
         super().__init__()

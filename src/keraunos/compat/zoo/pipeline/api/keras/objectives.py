@@ -230,7 +230,7 @@ class Poisson(_Plain):
 
 @_registered
 class RankHinge(LossFunction):
-    """How far the second output of a pair is from being less than the first by the margin; labels are not looked at."""
+    """How far the second output of a pair is from being less than the first by the margin; labels are ignored."""
 
     def __init__(self, margin: float = 1.0, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type, margin=margin)
@@ -250,7 +250,7 @@ mape = MAPE = MeanAbsolutePercentageError
 mse = MSE = MeanSquaredError
 msle = MSLE = MeanSquaredLogarithmicError
 
-# Names whose formulas Keras has no longer, or has others for; it knows the rest.
+# Names whose formulas Keras no longer has, or has changed; Keras has the rest.
 _OWN: Mapping[str, Callable[[], LossFunction]] = {
     "cosine": CosineProximity,
     "cosine_proximity": CosineProximity,
@@ -262,7 +262,7 @@ _OWN: Mapping[str, Callable[[], LossFunction]] = {
 
 
 def loss_of(loss: Any) -> Any:
-    """Returns the loss that was given, or that one of Analytics Zoo's or of Keras's names stands for."""
+    """Returns the given loss, or the one of a name of Analytics Zoo or Keras."""
     if isinstance(loss, str):
         name = loss.lower()
         return _OWN[name]() if name in _OWN else {"kullback_leibler_divergence": "kl_divergence"}.get(name, name)

@@ -15,7 +15,7 @@ from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError, one_of
 
 __all__ = ["Adam", "AdamWeightDecay", "Default", "OptimMethod", "PolyEpochDecay"]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -27,7 +27,7 @@ _WARMUPS = ("constant", "cosine", "linear")
 
 
 class _Unsaved(OptimMethod):
-    """A method that BigDL's files do not know."""
+    """A method that BigDL's files cannot contain."""
 
     def save(self, path: str, overWrite: bool = False) -> NoReturn:
         """Refused."""

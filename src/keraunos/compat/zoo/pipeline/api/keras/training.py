@@ -33,7 +33,7 @@ from keraunos.learners.keras_archive import check_trainable, live_source
 from keraunos.ml.signature import Port, Signature
 from keraunos.session.registry import session_of
 
-# What Analytics Zoo's names of optimizers stand for.
+# The optimizers for Analytics Zoo's names.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
     "adagrad": functools.partial(methods.Adagrad, 0.01),
     "adadelta": functools.partial(methods.Adadelta, 0.95, 1e-8),
@@ -52,7 +52,7 @@ _METRICS = {
     "Top1Accuracy": "accuracy",
     "Top5Accuracy": "sparse_top_k_categorical_accuracy",
 }
-# The names that programs give, where Keras's is another; the loss is measured in any case.
+# The names in programs, if Keras's name differs; the loss is always measured.
 _NAMES: Mapping[str, str | None] = {
     "acc": "accuracy",
     "loss": None,
@@ -98,7 +98,7 @@ class Records:
             raise DataError(f"`{argument}` must be arrays with a row a record, all of one length. Received: {shapes}.")
 
     def spread(self, entries: int) -> Any:
-        """Returns the records as an RDD of lists of so many arrays."""
+        """Returns the records as an RDD of lists of this many arrays."""
         if self.rdd is not None:
             found = spread_records(self.rdd, entries)
             return (
@@ -108,7 +108,7 @@ class Records:
         return spread_arrays(self.arrays[:entries])
 
     def table(self, columns: Columns, held_out: Sequence[Array] | None = None) -> Any:
-        """Returns the records, brought to the driver, and those that are held out as one Arrow table."""
+        """Returns the records, collected to the driver, and those that are held out as one Arrow table."""
         names = columns.names
         arrays = self.brought(len(names) - (held_out is not None))
         if held_out is not None:
@@ -117,7 +117,7 @@ class Records:
         return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(arrays), names)])
 
     def brought(self, entries: int) -> list[Array]:
-        """Returns the records, brought to the driver, as one array an entry."""
+        """Returns the records, collected to the driver, as one array an entry."""
         if self.rdd is None:
             self._check(entries)
             return self.arrays[:entries]
@@ -156,7 +156,7 @@ def split(records: Records, share: float, given: Any, entries: int) -> tuple[Rec
 
 
 def with_held_out(rdd: Any, held_out: Sequence[Array] | None) -> Any:
-    """Returns an RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
+    """Returns an RDD's records with a mark, and among them, in equal parts per partition, the rows to validate on."""
     if held_out is None:
         return rdd
     task = functools.partial(_marked, session_of(rdd).broadcast(list(held_out)), rdd.getNumPartitions())
@@ -172,7 +172,7 @@ def _marked(held_out: Any, partitions: int, index: int, records: Iterable[list[A
 
 
 def method_of(optimizer: Any) -> OptimMethod:
-    """Returns the optim method that was given, or that a name stands for."""
+    """Returns the given optim method, or the one of a name."""
     if isinstance(optimizer, OptimMethod):
         return optimizer
     if isinstance(optimizer, str) and optimizer.lower() in _METHODS:
@@ -181,7 +181,7 @@ def method_of(optimizer: Any) -> OptimMethod:
 
 
 def classes_of(model: Any, loss: Any) -> Classes | None:
-    """Returns what the labels of a model must be, where its loss says that they are classes."""
+    """Returns the allowed labels of a model if its loss expects classes."""
     known = getattr(loss, "classes", None)
     return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
 
@@ -189,7 +189,7 @@ def classes_of(model: Any, loss: Any) -> Classes | None:
 def metric_of(metric: Any, model: Any) -> Any:
     """Returns the Keras metric for one of BigDL's validation methods or names; `None` if that is the loss.
 
-    A metric of Keras, or its name, is taken as it is.
+    A Keras metric, or its name, is used unchanged.
     """
     if isinstance(metric, str) and metric.lower() == "auc":
         metric = AUC()
@@ -259,7 +259,7 @@ def job_for(
 
 
 class KerasHooks(TrainingHooks):
-    """Hooks for a model whose workers tell each epoch's measures: the mean loss is noted at the epoch's last step."""
+    """Hooks for a model whose workers report measures per epoch: the mean loss is written at an epoch's last step."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class KerasHooks(TrainingHooks):
         if "loss" in lap.logs:
             self.on_losses(0, lap.step - 1, np.array([lap.logs["loss"]]), np.array([float(self._rows)]))
         found = {name.removeprefix("val_"): value for name, value in lap.logs.items() if name.startswith("val_")}
-        # The score that a Plateau looks at is the first of them: a metric, if there is one.
+        # A Plateau uses the first of them as score: a metric, if there is one.
         self._measured = {name: found[name] for name in sorted(found, key=lambda name: name == "loss")}
         return super().end_lap(lap)
 

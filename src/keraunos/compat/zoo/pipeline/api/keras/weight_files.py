@@ -1,4 +1,4 @@
-"""The weights of a model in a file of their own, as numpy's archive. Runs on the driver."""
+"""The weights of a model in their own file, as numpy's archive. Runs on the driver."""
 
 from __future__ import annotations
 

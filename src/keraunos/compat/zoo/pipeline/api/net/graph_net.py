@@ -36,7 +36,7 @@ _WEIGHTS = {
 
 @keras.saving.register_keras_serializable(package="keraunos.zoo")
 class GraphNet(TFNet):
-    """What `Net.load_tf` gives: a `TFNet` that is trained, and whose parts go by the names of their operations."""
+    """The result of `Net.load_tf`: a trainable `TFNet` whose parts have the names of their operations."""
 
     def new_graph(self, outputs: str | Sequence[str]) -> GraphNet:
         """Returns the part of the graph that ends with those operations. What is frozen stays frozen."""
@@ -49,12 +49,12 @@ class GraphNet(TFNet):
         return made
 
     def freeze(self, names: str | Sequence[str] | None = None) -> Self:
-        """Leave all weights, or those that the operations use themselves, as they are in trainings."""
+        """Exclude all weights, or those that the operations use themselves, from training."""
         self._set_trained(None if names is None else self._used_by(_listed(names)), value=False)
         return self
 
     def freeze_up_to(self, names: str | Sequence[str]) -> Self:
-        """Leave the weights that lead to the operations, and those that they use, as they are in trainings."""
+        """Exclude the weights before the operations, and those that they use, from training."""
         self._set_trained(frozen_graph.leading_to(self._graph, _listed(names)), value=False)
         return self
 

@@ -59,7 +59,7 @@ def Merge(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The layer that `merge` applies, or, with `layers`, a model that gives each of its inputs to one of them."""
+    """The layer that `merge` applies, or, with `layers`, a model that passes each of its inputs to one of them."""
     merging = _merging(mode, concat_axis, named)
     if layers is None:
         if input_shape is not None:

@@ -251,6 +251,6 @@ def limits_and_activation(layer: str, limits: Any, activation: Any) -> tuple[Any
 
 
 def given_values(array: Any, *, transposed: bool = False) -> Any:
-    """Returns an initializer that gives the values of an array."""
+    """Returns an initializer with the values of an array."""
     values = np.asarray(array.to_ndarray() if hasattr(array, "to_ndarray") else array, dtype=np.float32)
     return GivenValues(values.T if transposed else values)

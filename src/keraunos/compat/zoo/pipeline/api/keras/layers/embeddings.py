@@ -60,7 +60,7 @@ def Embedding(
 class WordEmbedding:
     """A table of word vectors that are read from a file of GloVe's.
 
-    Making one gives the layer. Number 0 is a row of zeros, for unknown words.
+    The constructor returns the layer. Number 0 is a row of zeros, for unknown words.
 
     Args:
         embedding_file: lines of a word and its numbers.
@@ -145,7 +145,7 @@ def SparseEmbedding(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """Returns the sum or the mean of a table's rows for the words of each record, counted from 1; 0 stands for no word.
+    """Returns the sum or the mean of a table's rows for the words of each record, counted from 1; 0 means no word.
 
     Its input is an array of words, or a list of one and of their weights.
     """
