@@ -15,7 +15,7 @@ Arrays = Array | dict[str, Array]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows: inputs and targets (one array, or one a name), and a weight for each row if there is one."""
+    """Some rows: inputs and targets (one array, or one per name), and a weight for each row if there is one."""
 
     inputs: Arrays
     targets: Arrays | None

@@ -101,7 +101,7 @@ class CheckpointStore:
         if differing:
             raise JobError(
                 f"The checkpoints in {self.path!r} are those of another job. Expected the same one. Received one that "
-                f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to begin anew."
+                f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to start again."
             )
 
     def take_over(self) -> None:
@@ -175,13 +175,13 @@ class CheckpointStore:
                 reasons[number] = str(error)
                 self._broken.add(number)
                 logger.warning(
-                    "Checkpoint %d in %r is not whole and is skipped: %s.", number, self.path, reasons[number]
+                    "Checkpoint %d in %r is incomplete and is skipped: %s.", number, self.path, reasons[number]
                 )
         if reasons.keys() - self._interrupted():
             found = "; ".join(f"checkpoint {number}: {reason}" for number, reason in reasons.items())
             raise CheckpointError(
-                f"No checkpoint in {self.path!r} is whole. Expected at least one to continue from. Received: {found}. "
-                "Choose another checkpointDir, or remove this one, to train from the beginning."
+                f"No checkpoint in {self.path!r} is complete. Expected at least one to continue from. Received: "
+                f"{found}. Choose another checkpointDir, or remove this one, to train from the beginning."
             )
         return None
 

@@ -40,7 +40,7 @@ def submit_arguments(system_name: str, line: SparkCommandLine, keras: str = "") 
         )
     local = "://" not in line.script
     if local and not Path(line.script).is_file():
-        raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, where there is none.")
+        raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, which does not exist.")
     system = of_its_day(system, line.script, keras)
     options = options_of(settings_for(system, folder_of(line.script) if local else ""))
     if line.value_of("--name") is None and line.setting("spark.app.name") is None:

@@ -72,7 +72,7 @@ def _check_type(rows: _CheckedRows) -> None:
         return
     column, received = rows.first((flat < least) | (flat > most), np.arange(flat.shape[1]))
     raise DataError(
-        f"{column} holds a number that the model's input has no place for: it is read as {dtype}, from {least} to "
+        f"{column} holds a number that the model's input cannot represent: it is read as {dtype}, from {least} to "
         f"{most}. {received} Give the model an Input of a larger type (on JAX int64 is int32), or index the values."
     )
 

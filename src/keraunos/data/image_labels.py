@@ -25,7 +25,7 @@ def labelled(
     """Returns the files with a column `label`, and the names of the classes where they have names."""
     if labels is None:
         if classes is not None:
-            raise DataError(f"`classes` must be left out where there are no labels. Received: {list(classes)!r}.")
+            raise DataError(f"`classes` must be left out if there are no labels. Received: {list(classes)!r}.")
         return files, None
     if not isinstance(labels, str):
         raise DataError(f"`labels` must be 'folders', the path of a list, or None. Received: {labels!r}.")

@@ -19,7 +19,7 @@ from keraunos.errors import DataError
 from keraunos.job.columns import Slot
 from keraunos.job.pixels import Pixels
 
-# OpenCV's numbers of the types that hold a byte a channel, and how many channels each has.
+# OpenCV's numbers of the types that hold one byte per channel, and how many channels each has.
 _CHANNELS_OF = {0: 1, 16: 3, 24: 4}
 
 Size = tuple[int, int, int]

@@ -1,9 +1,9 @@
 """Records of an RDD as Arrow columns, chunk by chunk. Runs on workers.
 
-A record is a tuple or list with one entry a column, a dict or `Row` with the columns' names, a `LabeledPoint`, or, for
-a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or mllib
-vector, or, for models that take them, bytes or text. Python handles each record once; only numpy copies the elements of
-arrays. A record may also be a `RowBlock` of several rows.
+A record is a tuple or list with one entry per column, a dict or `Row` with the columns' names, a `LabeledPoint`, or,
+for a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or
+mllib vector, or, for models that take them, bytes or text. Python handles each record once; only numpy copies the
+elements of arrays. A record may also be a `RowBlock` of several rows.
 """
 
 from __future__ import annotations

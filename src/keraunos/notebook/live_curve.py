@@ -113,7 +113,7 @@ class LiveCurve(Progress):
         return min(self._rows / self._total, 1.0) if self._total else 0.0
 
     def _rate(self) -> float:
-        """Returns rows a second since the first were counted."""
+        """Returns rows per second since the first were counted."""
         if self._first_rows is None:
             return 0.0
         began, rows = self._first_rows

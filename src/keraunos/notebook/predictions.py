@@ -11,7 +11,7 @@ from typing import Any
 
 from keraunos.errors import DataError, one_of
 
-# OpenCV's numbers of the types with a byte a channel: Pillow's mode, and how Spark orders the channels.
+# OpenCV's numbers of the types with one byte per channel: Pillow's mode, and how Spark orders the channels.
 _MODES = {0: ("L", "L"), 16: ("RGB", "BGR"), 24: ("RGBA", "BGRA")}
 _LARGEST = 256
 _SHOWN = 112

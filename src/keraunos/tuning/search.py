@@ -98,7 +98,7 @@ def search(
         seed: of the random choices.
         sampler: "random" draws all sets beforehand; "tpe" lets Optuna choose each one from what earlier trials came to
             (the extra `hyperparam`), after ten that are drawn at random.
-        mode: "tasks" for a trial a task, each on all rows; "distributed" for one distributed fit after the other;
+        mode: "tasks" for one trial per task, each on all rows; "distributed" for one distributed fit after the other;
             "auto" for tasks while the rows take no more than `max_bytes` as Arrow.
         max_bytes: how many bytes of rows fit a worker.
         on_trial: called with each trial as it ends.

@@ -405,8 +405,8 @@ class ElephasEstimator(
         for name in ("keras_model_config", "optimizer_config", "loss", "metrics"):
             if self.isSet(name):
                 raise JobError(
-                    f"`{name}` must be left out where a compiled model is handed over, which has its own. Received: "
-                    f"both. Compile the model as it is to be trained."
+                    f"`{name}` must be left out with a compiled model, which has its own. Received: both. Compile the "
+                    "model with the arguments for training."
                 )
         return self._model
 

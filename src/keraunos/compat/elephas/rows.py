@@ -62,7 +62,7 @@ def build(model: Any, element: Any) -> None:
 
 
 def spread(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
-    """Returns an RDD of tuples, one a row, with an entry from each of the arrays; rows keep their order.
+    """Returns an RDD of tuples, one per row, with an entry from each of the arrays; rows keep their order.
 
     Arrays travel whole, a slice for each partition, and come apart on the executors; where they are to be records they
     need not even do that (see `training_records`).
@@ -74,7 +74,7 @@ def spread(session: Session, arrays: Sequence[Any], partitions: int | None = Non
 
 
 def blocks(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
-    """Returns an RDD of blocks of rows, one a partition, in the order of the arrays."""
+    """Returns an RDD of blocks of rows, one per partition, in the order of the arrays."""
     return spread_arrays(session, arrays, partitions or session.parallelism, RowBlock)
 
 

@@ -128,7 +128,7 @@ class SparkModel:
         Args:
             x_test: features as an array, or an RDD of elements as `fit` takes them.
             y_test: labels, with an array.
-            arguments: `batch_size` (32), `sample_weight` (an array, one a row) and `verbose`, as in Keras.
+            arguments: `batch_size` (32), `sample_weight` (an array, one per row) and `verbose`, as in Keras.
         """
         return self._evaluate(x_test, y_test, arguments, None)
 

@@ -29,8 +29,9 @@ def note(model: Any, day: Day) -> None:
         isinstance(layer, keras.layers.BatchNormalization) and not layer.trainable for layer in _layers(model)
     ):
         undecided.warn_once(
-            "A BatchNormalization that is frozen normalizes by its moving averages in today's Keras, and leaves them "
-            "as they are; then it normalized by the batch while training, and went on averaging. Today's is taken."
+            "A BatchNormalization that is frozen normalizes by its moving averages in today's Keras, and does not "
+            "update them; in the old Keras it normalized by the batch in training, and updated them. "
+            "Today's behaviour is used."
         )
 
 

@@ -181,8 +181,8 @@ class _OnePass(legacy.NumpyArrayIterator):  # type: ignore[misc] # as above
 
     def __iter__(self) -> Any:
         undecided.warn_once(
-            "A loop over ImageDataGenerator.flow ended with the rows until Keras 0.3.1, which is taken, and went "
-            "on without end from 0.3.2 on; `fit_generator` and `next` go on."
+            "A loop over ImageDataGenerator.flow ended with the rows until Keras 0.3.1, which is used here, and was "
+            "endless from 0.3.2 on; `fit_generator` and `next` are endless."
         )
         return (next(self) for _ in range(len(self)))
 

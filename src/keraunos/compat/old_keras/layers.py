@@ -289,8 +289,8 @@ def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[s
     )
     if filters_first:
         raise JobError(
-            f"`W_constraint` of {name} must be left out where channels come first: it went along the filters then, and "
-            f"goes along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
+            f"`W_constraint` of {name} must be left out if channels come first: it applied along the filters in the "
+            f"old Keras, and applies along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
         )
 
 

@@ -64,7 +64,7 @@ def _laid_out(name: str, channels_first: bool, weights: list[Any]) -> list[Any]:
         return [kernel[:, 0], *weights[1:]]
     if channels_first and kernel.ndim >= _WITH_AXIS:
         raise JobError(
-            f"`weights` of {name} must be left out where channels come first: whether a kernel is turned around "
+            f"`weights` of {name} must be left out if channels come first: whether a kernel is turned around "
             "depends on the backend that it was trained with, Theano or TensorFlow, and nothing tells which. Received: "
             f"a kernel of the shape {kernel.shape}. Call set_weights on the layer with a kernel that has its filters "
             "last, as (rows, columns, channels, filters); turn rows and columns around if it is Theano's."

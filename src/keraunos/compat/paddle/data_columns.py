@@ -191,7 +191,7 @@ def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
             wrong = most if most >= known else least
             raise DataError(
                 f"The data layer {name!r} takes numbers from 0 to {known - 1}. Received: {wrong} in column "
-                f"{sources.columns[name]!r}. Number what it stands for from 0, or give the layer a larger size."
+                f"{sources.columns[name]!r}. Number the values from 0, or give the layer a larger size."
             )
         longest[name] = max(1, int(steps))
     return longest

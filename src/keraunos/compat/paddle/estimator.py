@@ -36,7 +36,7 @@ from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
 from keraunos.ml.signature import Signature
 
-# Costs of a prediction that is one probability a class.
+# Costs of a prediction that is one probability per class.
 _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm"})
 
 
@@ -123,8 +123,8 @@ class HasTraining(Settings):
     )
     seed, getSeed, setSeed = param("What random numbers are drawn from.", conversion.whole_number("seed"), default=1)
     initModelPath, getInitModelPath, setInitModelPath = param(
-        "A folder of Paddle's parameter files to start from, on any Hadoop file system; in place of what the "
-        "configuration says in init_model_path.",
+        "A folder of Paddle's parameter files to start from, on any Hadoop file system; instead of init_model_path of "
+        "the configuration.",
         _path,
     )
     verbose, getVerbose, setVerbose = param(

@@ -38,7 +38,7 @@ def run_script(path: str, arguments: Sequence[str], system: System) -> int:
     The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
     """
     if not Path(path).is_file():
-        raise JobError(f"The script must be a file of Python source. Received: {path!r}, where there is none.")
+        raise JobError(f"The script must be a file of Python source. Received: {path!r}, which does not exist.")
     if system.name and not system.python2 and _is_for_python_2(path):
         system = replace(system, python2=True)
     aliases.install_on_driver(system)

@@ -38,7 +38,7 @@ class HogwildSparkModel:
         serverStartup: seconds; the server is ready before the first worker starts, and the program does not wait for
             it.
         acquire_lock: whether gradients are applied one after the other, and not all at once without locks.
-        mini_batch: rows a step; below 1 all rows of a partition.
+        mini_batch: rows per step; below 1 all rows of a partition.
         mini_stochastic_iters: how many batches, drawn at random, make an iteration; below 1 every row is used once.
         shuffle: whether each iteration takes the rows in another order.
         verbose: above 0, the driver prints each iteration's loss on each partition.
@@ -137,4 +137,6 @@ def _tensor(name: str, value: Any) -> str:
 def _check_startup(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise JobError(f"`serverStartup` must be a number of seconds of at least 0. Received: {seconds!r}.")
-    logger.info("serverStartup=%s: the server is ready before the first worker starts; nobody waits for it.", seconds)
+    logger.info(
+        "serverStartup=%s: the server is ready before the first worker starts; the argument is ignored.", seconds
+    )

@@ -144,7 +144,7 @@ class GraphTrainingParams(HasGraphServing, HasLabelCol):  # type: ignore[misc]  
         default=0,
     )
     partitionShuffles, getPartitionShuffles = readable_param(
-        "How many times to train for `iters` iterations, with the rows dealt out anew in between.",
+        "How many times to train for `iters` iterations, with the rows redistributed in between.",
         conversion.whole_number("partitionShuffles", at_least=1),
         default=1,
     )

@@ -38,7 +38,7 @@ class Training:
         tf_input: the placeholder of the features; `tf_label` that of the labels, `None` to learn without any.
         rule: the optimizer on the server.
         iters: how many times a worker goes through its rows, or draws batches.
-        mini_batch: rows a step; below 1 all of a partition.
+        mini_batch: rows per step; below 1 all of a partition.
         mini_stochastic_iters: how many batches are drawn in an iteration; below 1 every row is used once.
         acquire_lock: whether gradients are applied one after the other.
         shuffle: whether each iteration takes the rows in another order.
@@ -101,7 +101,7 @@ def job_of(training: Training, model: ModelSource, columns: Columns, workers: in
 
 
 def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
-    """Returns how many workers train: one a partition, but no more than were asked for and than can run at once.
+    """Returns how many workers train: one per partition, but no more than were asked for and than can run at once.
 
     Partitions that nothing is known of (a plan that Spark may still change) set no limit.
     """

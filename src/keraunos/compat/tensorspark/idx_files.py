@@ -69,7 +69,7 @@ class IdxFolder:
         return IdxPair(self._full(names[0]), self._full(names[1]), images)
 
     def arrays(self, part: str) -> tuple[Bytes, Bytes]:
-        """Returns the images, one a row, and the labels of a part, on the driver."""
+        """Returns the images, one per row, and the labels of a part, on the driver."""
         names = [self._find(part, kind) for kind in ("images", "labels")]
         images, labels = (parse(self._folder.read(name), name) for name in names)
         return images.reshape(len(images), -1), labels

@@ -233,7 +233,7 @@ def method_for(name: str, prefixes: Sequence[str]) -> str:
     if not fitting:
         raise PlanError(
             f"Every variable must have a method. Expected: a beginning of {name!r}. Received: methods for "
-            f"{', '.join(map(repr, prefixes))}. Give one for '' to stand for all others."
+            f"{', '.join(map(repr, prefixes))}. Give one for '' for all others."
         )
     return max(fitting, key=len)
 

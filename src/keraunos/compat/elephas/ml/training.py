@@ -25,7 +25,7 @@ class Reading:
     Attributes:
         categorical: whether labels that are single numbers are class numbers.
         nb_classes: the number of classes, if given.
-        predict_classes: whether a classifier predicts one class a row.
+        predict_classes: whether a classifier predicts one class per row.
     """
 
     categorical: bool

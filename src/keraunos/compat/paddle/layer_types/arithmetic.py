@@ -131,7 +131,7 @@ def eos_id(draft: Draft) -> None:
 
 
 def one_wide(draft: Draft, at: int) -> None:
-    """Refuse an input that is more than one number a row."""
+    """Refuse an input that is more than one number per row."""
     source = draft.feeding[at]
     draft.check(source.size == 1, f"input {at} must be one number a row", f"{source.name!r} of size {source.size}")
 

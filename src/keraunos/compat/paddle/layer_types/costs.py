@@ -1,4 +1,4 @@
-"""Costs, each one number a row. Runs on the driver."""
+"""Costs, each one number per row. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def warp_ctc(draft: Draft) -> None:
     **_CLASSES,
 )
 def nce(draft: Draft) -> None:
-    """The label against a few classes that are drawn; a last input of one number a row weighs the rows."""
+    """The label against a few classes that are drawn; a last input of one number per row weighs the rows."""
     classes = draft.count("num_classes", least=2)
     draft.count("num_neg_samples", least=1)
     drawn = draft.attributes["neg_sampling_dist"] = [float(each) for each in draft.attributes["neg_sampling_dist"]]

@@ -76,7 +76,7 @@ def _chain(call: Call) -> tuple[Any, Any, Any]:
 
 
 def _path_score(scores: Any, mask: Any, path: Any, chain: tuple[Any, Any, Any]) -> Any:
-    """Returns the score of one sequence of labels a row."""
+    """Returns the score of one sequence of labels per row."""
     starting, ending, changing = chain
     present = ops.cast(mask, scores.dtype)
     size = scores.shape[-1]

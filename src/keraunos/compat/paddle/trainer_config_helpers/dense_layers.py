@@ -151,7 +151,7 @@ def selective_fc_layer(
     function = "selective_fc_layer"
     if pass_generation:
         raise ModelError(
-            f"`pass_generation` of `{function}` is about the generation of sequences, which there is none of here. "
+            f"`pass_generation` of `{function}` is for the generation of sequences, which is not supported here. "
             "Received: pass_generation=True. Leave it out."
         )
     layers = some_layers(input, function)

@@ -38,7 +38,7 @@ def check_schedule(opt: OptimizationConfig) -> None:
         segments(opt.learning_rate_args)
     elif opt.learning_rate_args:
         raise PlanError(
-            "`learning_rate_args` must be left out but with learning_rate_schedule='manual' or 'pass_manual'. "
+            "`learning_rate_args` is allowed only with learning_rate_schedule='manual' or 'pass_manual'. "
             f"Received: {opt.learning_rate_args!r}, with {name!r}."
         )
     for argument, needing in (("a", {"caffe_poly", "exp", "discexp"}), ("b", {"exp", "discexp"})):

@@ -178,6 +178,6 @@ def _checked_classes(n_classes: int) -> int:
 def _refuse_partitioner(partitioner: Any) -> None:
     if partitioner is not None:
         raise ValueError(
-            "`partitioner` must be left out: it cut variables for parameter servers of TensorFlow's. Received: "
-            f"{partitioner!r}. Servers of parameters here cut them themselves."
+            "`partitioner` must be left out: it split variables for TensorFlow's parameter servers. Received: "
+            f"{partitioner!r}. Parameter servers here split them themselves."
         )

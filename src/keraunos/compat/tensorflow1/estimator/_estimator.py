@@ -293,7 +293,7 @@ def _chosen(predictions: Any, keys: Any) -> Any:
         return predictions
     wanted = [keys] if isinstance(keys, str) else list(keys)
     if not isinstance(predictions, Mapping):
-        raise TypeError(f"`predict_keys` must be left out where the predictions are no dict. Received: {keys!r}.")
+        raise TypeError(f"`predict_keys` must be left out if the predictions are not a dict. Received: {keys!r}.")
     missing = [key for key in wanted if key not in predictions]
     if missing:
         raise ValueError(

@@ -50,7 +50,7 @@ def check_arguments(model_fn: Callable[..., Any], params: Mapping[str, Any]) -> 
     if "features" not in taken:
         raise ValueError(f"`model_fn` must have an argument `features`. Received: one of {', '.join(taken) or 'none'}.")
     if params and "params" not in taken:
-        raise ValueError(f"`model_fn` must have an argument `params` where there are such. Received: {params!r}.")
+        raise ValueError(f"`model_fn` must have an argument `params` if params are given. Received: {params!r}.")
     unknown = [name for name in taken if name not in known]
     if unknown and inspect.signature(model_fn).parameters[unknown[0]].default is inspect.Parameter.empty:
         raise ValueError(f"`model_fn` must take some of {', '.join(known)}. Received: one that takes {unknown[0]!r}.")

@@ -81,7 +81,7 @@ class ClassHead(EstimatorHead):
 
     @property
     def logits(self) -> int:
-        """One a class, or one for two classes."""
+        """One per class, or one for two classes."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     def predictions(self, logits: Any) -> dict[str, Any]:

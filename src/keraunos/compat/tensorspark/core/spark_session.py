@@ -38,7 +38,7 @@ class SparkSession:
         graph: the session's graph, if given at all.
         config: must be omitted: the session has its own, and the workers use the resources of their Spark task.
         sync_interval: after how many batches a worker exchanges parameters.
-        batch_size: rows a worker takes in a step.
+        batch_size: rows that a worker takes in a step.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SparkSession:
 
         Args:
             fetches: an operation or a tensor, or a list or dict of them, as in `tf.Session.run`.
-            feed_rdd: rows as tuples with one value for each of `feed_name_list`; one worker a partition.
+            feed_rdd: rows as tuples with one value for each of `feed_name_list`; one worker per partition.
             feed_name_list: the names of the placeholders that the values are fed to.
             param_list: the variables that are shared. All others start from the session's values on each worker and
                 stay there: an optimizer's slots, a step counter.

@@ -25,7 +25,7 @@ class WeightCombiner:
 
 
 class MeanWeightCombiner(WeightCombiner):
-    """A moving average over `num` workers: ((num - 1) W + w) / num. This is the default, with one a partition."""
+    """A moving average over `num` workers: ((num - 1) W + w) / num. This is the default, with one per partition."""
 
     def __init__(self, num: float) -> None:
         if isinstance(num, bool) or not isinstance(num, (int, float, np.number)) or not num >= 1:

@@ -43,7 +43,7 @@ def train(
         server_host: the address of this machine that executors reach the parameters at.
         server_port: the port that they are served on; `None` for any free one.
         sync_interval: after how many batches a worker exchanges parameters.
-        batch_size: rows a worker takes in a step.
+        batch_size: rows that a worker takes in a step.
         num_partition: how many workers there are.
         num_epoch: how often each image is seen; images go to other workers each time.
         server_reusable: let the epochs' exchanges count as those of one server.

@@ -71,7 +71,7 @@ def get_file_list(path: str, recursive: bool = False) -> list[str]:
 def get_remote_file_to_local(remote_path: str, local_path: str, over_write: bool = False) -> None:
     """Copy a file under any Hadoop path to this machine."""
     if Path(local_path).exists() and not over_write:
-        raise JobError(f"`local_path` must be free, or `over_write` True. Received: {local_path!r}, which is there.")
+        raise JobError(f"`local_path` must not exist, or `over_write` must be True. Received: {local_path!r}.")
     with given_path(remote_path, "remote_path").local() as copy:
         given_path(local_path, "local_path").replace(copy.read_bytes())
 
@@ -80,7 +80,7 @@ def put_local_file_to_remote(local_path: str, remote_path: str, over_write: bool
     """Copy a file of this machine to any Hadoop path."""
     file = given_path(remote_path, "remote_path")
     if not over_write and file.exists():
-        raise JobError(f"`remote_path` must be free, or `over_write` True. Received: {remote_path!r}, which is there.")
+        raise JobError(f"`remote_path` must not exist, or `over_write` must be True. Received: {remote_path!r}.")
     file.replace(Path(local_path).read_bytes())
 
 

@@ -37,7 +37,7 @@ class _OrcaSettings(type):
         if name != "log_output":
             raise JobError(
                 f"OrcaContext.{name} must be left out: it is a setting of Orca's data and estimators, which are not "
-                f"here. Received: {value!r}. Use zoo.tfpark, zoo.pipeline or keraunos.KerasEstimator."
+                f"supported here. Received: {value!r}. Use zoo.tfpark, zoo.pipeline or keraunos.KerasEstimator."
             )
         super().__setattr__(name, value)
 

@@ -303,8 +303,9 @@ class TFEstimator:
     def _check_old_form(self, name: str) -> None:
         if not self._old_form:
             raise JobError(
-                f"{name} must be left out where the model function makes its own train_op. Set the optimizer and clip "
-                "gradients there, between compute_gradients and apply_gradients of the one that ZooOptimizer is around."
+                f"{name} must be left out if the model function makes its own train_op. Set the optimizer and clip "
+                "gradients there, between compute_gradients and apply_gradients of the optimizer inside the "
+                "ZooOptimizer."
             )
 
 
@@ -312,7 +313,7 @@ def _check_alone(others: Mapping[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise JobError(
-                f"`{name}` must be left out where `estimator` is a tf.estimator.Estimator. Received: {value!r}. Give "
+                f"`{name}` must be left out if `estimator` is a tf.estimator.Estimator. Received: {value!r}. Give "
                 "it to the Estimator, or use TFEstimator.from_model_fn."
             )
 
@@ -365,7 +366,7 @@ def _asked(predictions: Any, keys: Any) -> tuple[list[str] | None, list[Any]]:
     """Returns the keys of what is asked for, where the predictions are a dict, and its tensors."""
     if not isinstance(predictions, Mapping):
         if keys is not None:
-            raise JobError(f"`predict_keys` must be left out where the predictions are no dict. Received: {keys!r}.")
+            raise JobError(f"`predict_keys` must be left out if the predictions are not a dict. Received: {keys!r}.")
         return None, flatten(predictions)
     wanted = sorted(predictions) if not keys else [keys] if isinstance(keys, str) else list(keys)
     missing = [key for key in wanted if key not in predictions]

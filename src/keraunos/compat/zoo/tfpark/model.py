@@ -213,6 +213,6 @@ def _check_alone(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise JobError(
-                f"`{name}` must be left out where `x` is a TFDataset. Received: {value!r}. Give it when the dataset is "
+                f"`{name}` must be left out if `x` is a TFDataset. Received: {value!r}. Give it when the dataset is "
                 "made."
             )

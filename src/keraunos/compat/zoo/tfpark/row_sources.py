@@ -53,11 +53,11 @@ class RowSource(ABC):
         """Flat records, in the order given by the user."""
 
     def columns(self) -> tuple[str, ...] | None:
-        """Returns the columns of `training` where it is a DataFrame, one a tensor; `None` if it is an RDD."""
+        """Returns the columns of `training` where it is a DataFrame, one per tensor; `None` if it is an RDD."""
         return None
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
-        """Returns all rows, collected to the driver, as one array a tensor."""
+        """Returns all rows, collected to the driver, as one array per tensor."""
         entries: list[list[Any]] = [[] for _ in metas]
         records = self.records()
         with worker_environment(session_of(records), "tensorflow"):
@@ -99,11 +99,11 @@ class ArrayRows(RowSource):
         self._rows = len(self._arrays[0])
 
     def partitions(self) -> int:
-        """Returns one a row, if need be."""
+        """Returns one per row, if need be."""
         return max(1, self._rows)
 
     def training(self, workers: int) -> RDD[Any]:
-        """Returns one portion of the arrays a worker."""
+        """Returns one portion of the arrays per worker."""
         return self._portions(workers)
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> RDD[Any]:
@@ -114,7 +114,7 @@ class ArrayRows(RowSource):
         return self._session.parallelize(list(both), workers).flatMap(_marked_rows_of)
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """Returns one portion of the arrays a slot, in order."""
+        """Returns one portion of the arrays per slot, in order."""
         return self._portions(max(1, min(self._rows, self._session.parallelism)))
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
@@ -130,7 +130,7 @@ class ArrayRows(RowSource):
 
 
 class FrameRows(RowSource):
-    """Columns of a DataFrame, one a tensor."""
+    """Columns of a DataFrame, one per tensor."""
 
     def __init__(self, dataframe: DataFrame, columns: Sequence[str], metas: Sequence[TensorMeta]) -> None:
         self.dataframe = dataframe.select(*(f"`{name}`" for name in columns))

@@ -70,7 +70,7 @@ class TfDataRows(RowSource):
         return
 
     def training(self, workers: int) -> RDD[Any]:
-        """Returns one partition a worker."""
+        """Returns one partition per worker."""
         return self._read(workers)
 
     def records(self) -> RDD[tuple[Any, ...]]:

@@ -167,7 +167,7 @@ class TFDataset:
         sequential_order: bool = False,
         shuffle: bool = True,
     ) -> TFDataset:
-        """Columns of a DataFrame: one tensor a column; numbers, vectors, arrays of one length, strings."""
+        """Columns of a DataFrame: one tensor per column; numbers, vectors, arrays of one length, strings."""
         features = column_metas(df, feature_cols, "feature_cols")
         labels = column_metas(df, labels_cols, "labels_cols") if labels_cols else []
         metas = [*features, *labels]
@@ -228,7 +228,7 @@ class TFDataset:
         hard_code_batch_size: bool = False,
         validation_string_rdd: Any = None,
     ) -> TFDataset:
-        """Returns one string a record, as the tensor `input`."""
+        """Returns one string per record, as the tensor `input`."""
         structure = [TensorMeta("string", (), "input")]
         validation = validation_string_rdd
         return cls(

@@ -393,8 +393,8 @@ class TFOptimizer:
     def _check_clipping(self, name: str) -> None:
         if self._method is None:
             raise JobError(
-                f"{name} must be left out where the graph's own train_op applies gradients. Clip them in the graph, "
-                "between compute_gradients and apply_gradients of the optimizer that ZooOptimizer is around."
+                f"{name} must be left out if the graph's own train_op applies gradients. Clip them in the graph, "
+                "between compute_gradients and apply_gradients of the optimizer inside the ZooOptimizer."
             )
 
 

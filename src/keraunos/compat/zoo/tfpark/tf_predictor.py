@@ -22,7 +22,7 @@ class TFPredictor:
 
     Args:
         sess: a session with initialised or restored variables.
-        outputs: a tensor, or a list of them, each with one entry a record.
+        outputs: a tensor, or a list of them, each with one entry per record.
         inputs: placeholders for the dataset's tensors, if the outputs were not built from them; with `dataset`.
         dataset: the records, if they are not to be found from the outputs.
     """

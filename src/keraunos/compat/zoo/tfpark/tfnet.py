@@ -179,7 +179,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         Of a net with several outputs it is a list of arrays for each record, and a list of such lists.
 
         Args:
-            x: an array, or a list of arrays for several inputs, with a row a record; or an RDD of records: arrays,
+            x: an array, or a list of arrays for several inputs, with one row per record; or an RDD of records: arrays,
                 lists of arrays, or `Sample`s, of which only the inputs are inspected; or a `TFDataset`.
             batch_per_thread: rows that are computed at once; -1 for as many as suit. A `TFDataset` has its own.
             distributed: whether executors compute it.
@@ -392,7 +392,7 @@ def _read(
 
 
 def _arrays(given: Any, names: Sequence[str], argument: str = "x", *, rows: bool = True) -> list[Array]:
-    """Returns an array for each of some tensors, with a row a record unless the tensors may be anything."""
+    """Returns an array for each of some tensors, with one row per record unless the tensors may be anything."""
     each_given = list(given) if isinstance(given, (list, tuple)) and len(names) > 1 else [given]
     if len(each_given) != len(names):
         raise DataError(

@@ -36,7 +36,7 @@ class TfRecordRows(RowSource):
         return
 
     def training(self, workers: int) -> RDD[Any]:
-        """At least one partition a worker; each takes whole files, or every n-th record of one."""
+        """At least one partition per worker; each takes whole files, or every n-th record of one."""
         return self._portions(-(-workers // len(self._files)))
 
     def records(self) -> RDD[tuple[Any, ...]]:
@@ -62,7 +62,7 @@ def _listed(session: Session, path: Any, argument: str) -> list[str]:
     files = [file for each in path.split(",") for file in session.files_at(each.strip())]
     if not files:
         raise JobError(
-            f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, where there is none. Give a "
+            f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, which matches none. Give a "
             "file, a folder, or a pattern such as 'hdfs:///data/part-*'."
         )
     return sorted(files)

@@ -64,4 +64,4 @@ class Trainable(Protocol):
 
     @property
     def driver_measure(self) -> Callable[[Sequence[Array]], dict[str, float]] | None:
-        """Measures the present values on rows, one array a tensor of the dataset; `None` if workers can do it."""
+        """Measures the present values on rows, one array per tensor of the dataset; `None` if workers can do it."""

@@ -201,7 +201,7 @@ class TrainedGraph:
         return GraphArchive.from_bytes(source.archive).layout
 
     def _measure(self, arrays: Sequence[Array]) -> dict[str, float]:
-        """What is measured on rows, one array a tensor of the dataset, with the values that the session has now."""
+        """What is measured on rows, one array per tensor of the dataset, with the values that the session has now."""
         from keraunos.learners.graph_network import Port
 
         measured = self.measured

@@ -85,8 +85,8 @@ class _Weighted(Layer):
         """Set the initial weights that a program passes."""
         if any(each is not None for each in gradients):
             raise JobError(
-                "`init_grad_weight` and `init_grad_bias` must be left out: gradients begin as nothing. Received: an "
-                "array."
+                "`init_grad_weight` and `init_grad_bias` must be left out: there are no initial gradients. Received: "
+                "an array."
             )
         for own in self._weights:
             given = bias if own.name == "bias" else weight

@@ -201,7 +201,7 @@ class AUC(ValidationMethod):
 class _Ranking(ValidationMethod):
     """Where the one right item stands among `neg_num` others.
 
-    Outputs have a row of `neg_num` + 1 scores for each question, or one score a row, the questions behind each other;
+    Outputs have a row of `neg_num` + 1 scores for each question, or one score per row, the questions behind each other;
     the label of the right item is 1.
     """
 
@@ -293,7 +293,7 @@ def validation_method(value: Any) -> ValidationMethod:
 
 
 def _scores(output: Array) -> Array:
-    """Outputs as a column a class."""
+    """Outputs as one column per class."""
     scores = np.asarray(output)
     if scores.ndim == 1:
         scores = scores[:, np.newaxis]

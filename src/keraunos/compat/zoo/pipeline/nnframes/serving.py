@@ -41,7 +41,7 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
         )
     if added in schema.names:
         raise ColumnError(
-            f"`predictionCol` must be a new column. Received: {added!r}, which is there. Call setPredictionCol."
+            f"`predictionCol` must be a new column. Received: {added!r}, which already exists. Call setPredictionCol."
         )
     shapes = functools.partial(_shapes, stage, dataset)
     source, columns = _served(keras_model(stage.model, shapes))

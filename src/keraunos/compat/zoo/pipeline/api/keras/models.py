@@ -143,7 +143,7 @@ class KerasNet:
         Args:
             x: arrays of features, or an RDD of `Sample`s or of lists of arrays, inputs first, then labels.
             y: labels, with arrays.
-            batch_size: rows a step, over all workers.
+            batch_size: rows per step, over all workers.
             nb_epoch: how often every row is used.
             validation_split: the share of rows, at the end of the arrays, to validate on.
             validation_data: other records to validate on, as (x, y) or as an RDD.

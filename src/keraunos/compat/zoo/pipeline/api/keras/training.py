@@ -117,7 +117,7 @@ class Records:
         return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(arrays), names)])
 
     def brought(self, entries: int) -> list[Array]:
-        """Returns the records, collected to the driver, as one array an entry."""
+        """Returns the records, collected to the driver, as one array per entry."""
         if self.rdd is None:
             self._check(entries)
             return self.arrays[:entries]

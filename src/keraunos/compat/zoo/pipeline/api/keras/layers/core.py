@@ -155,7 +155,7 @@ def SparseDense(
     if init_grad_weight is not None or init_grad_bias is not None:
         raise JobError(
             "`init_grad_weight` and `init_grad_bias` of SparseDense must be left out: gradients are computed in each "
-            "step and begin as nothing. Received: an array."
+            "step, without initial values. Received: an array."
         )
     return made(
         _SparseDense,

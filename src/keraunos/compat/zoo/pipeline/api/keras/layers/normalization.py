@@ -109,6 +109,6 @@ class BatchNormalization(RunningNormalization):
         if not self.built:
             raise ModelError(
                 "A BatchNormalization must be a layer of a model, or have an `input_shape`, before its statistics are "
-                "read or set. Received: one that knows no shape."
+                "read or set. Received: one without a shape."
             )
         return self

@@ -87,8 +87,8 @@ def AveragePooling2D(
     """Returns the mean of neighbouring points, with `pads` rows and columns on both sides that do not count."""
     if count_include_pad:
         raise JobError(
-            "`count_include_pad` of AveragePooling2D must be False: Analytics Zoo never counted what is padded, "
-            "whatever it was told. Received: True. Put a ZeroPadding2D before the layer to count zeros."
+            "`count_include_pad` of AveragePooling2D must be False: Analytics Zoo never counted padding, whatever the "
+            "argument. Received: True. Put a ZeroPadding2D before the layer to count zeros."
         )
     if pads is not None:
         return _padded("mean", pool_size, strides, pads, dim_ordering, input_shape, named)
