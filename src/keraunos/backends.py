@@ -64,7 +64,7 @@ def is_installed(backend: str) -> bool:
 
 
 def missing_backend(backend: str) -> str:
-    """Returns what there is to say of a backend that is not installed; further advice may be appended."""
+    """Returns the message for a backend that is not installed; further advice may be appended."""
     available = installed_backends()
     extra = f"Install it with `pip install 'keraunos[{backend}]'`" if backend in BACKENDS else "Install it"
     return (

@@ -36,7 +36,7 @@ class ArraySpec:
         return cls(tuple(array.shape[1:]), array.dtype.name)
 
     def zeros(self, rows: int) -> Array:
-        """Returns rows of zeros of this spec; where it is bytes, empty ones."""
+        """Returns rows of zeros of this spec; if it is bytes, empty ones."""
         if self.dtype == "object":
             return np.full((rows, *self.shape), b"", dtype=object)
         return np.zeros((rows, *self.shape), dtype=self.dtype)
@@ -44,7 +44,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """What every batch of a job looks like; enough to build a model, its metrics and an example batch."""
+    """The spec of every batch of a job; enough to build a model, its metrics and an example batch."""
 
     inputs: ArraySpec | dict[str, ArraySpec]
     targets: ArraySpec | dict[str, ArraySpec] | None
@@ -106,10 +106,10 @@ class Front(Protocol):
         """The names of what the front makes for the learner."""
 
     def __call__(self, inputs: Arrays) -> Arrays:
-        """Returns what the learner takes for these rows."""
+        """Returns the learner's inputs for these rows."""
 
     def encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Returns what it makes of the inputs that it reads."""
+        """Returns the outputs for the inputs that it reads."""
 
 
 def fits(found: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:

@@ -10,7 +10,7 @@ MOST_LEVELS = 200
 def check_depth(found: Any) -> Any:
     """Returns the same value.
 
-    raises `ValueError` if it is nested so deeply that whoever walks through it could not get back.
+    raises `ValueError` if it is nested so deeply that a recursive function would fail.
     """
     level = [found]
     for _ in range(MOST_LEVELS):

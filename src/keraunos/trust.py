@@ -66,7 +66,7 @@ def trust_modules(*names: str) -> None:
     """Trust modules in this process from now on: files that are read may name their classes and functions.
 
     Args:
-        names: modules, or packages, which stand for all modules below them too.
+        names: modules, or packages, which include all modules below them.
     """
     checked = trusted_names(names)
     with _lock:
@@ -78,7 +78,7 @@ def trusting(*names: str) -> Iterator[None]:
     """Trust modules, besides those that are trusted already, in what this thread reads within the `with` block.
 
     Args:
-        names: modules, or packages, which stand for all modules below them too.
+        names: modules, or packages, which include all modules below them.
     """
     token = _here.set((*_here.get(), *trusted_names(names)))
     try:
@@ -116,7 +116,7 @@ def trusted_names(given: Any, argument: str = "trustedModules") -> tuple[str, ..
 
 
 def how_to_trust(module: str) -> str:
-    """Returns what a message tells a user to do who knows the module that a file names."""
+    """Returns the advice in a message for a file that names this module."""
     if module == MAIN:
         return "Register it with `keras.saving.register_keras_serializable`, or hand it over, before the file is read"
     return (
@@ -126,7 +126,7 @@ def how_to_trust(module: str) -> str:
 
 
 def trusted_operations() -> tuple[str, ...]:
-    """Returns what of the trusted names allows operations of TensorFlow graphs."""
+    """Returns the trusted names of TensorFlow operations."""
     return tuple(
         sorted(name for name in _trusted() if f"{RAW_OPERATIONS}.".startswith(f"{name}.") or _is_operation(name))
     )

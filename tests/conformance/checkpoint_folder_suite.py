@@ -121,5 +121,5 @@ class CheckpointFolderSuite:
         (files / "checkpoint-000000000003" / "parameters.bin").write_bytes(b"changed")
         assert again.latest().number == 2
         (files / "checkpoint-000000000002" / "manifest.json").unlink()
-        with pytest.raises(CheckpointError, match="is whole.*checkpoint 3.*checkpoint 2.*no 'manifest.json'"):
+        with pytest.raises(CheckpointError, match="is complete.*checkpoint 3.*checkpoint 2.*no 'manifest.json'"):
             again.latest()

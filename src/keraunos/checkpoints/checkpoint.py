@@ -54,7 +54,7 @@ class Checkpoint:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Returns what a manifest calls a type, byte order included."""
+    """Returns the name of a type in a manifest, byte order included."""
     # First types that numpy does not have itself: some report numpy's kind of float.
     if hasattr(ml_dtypes, dtype.name):
         return dtype.name

@@ -64,7 +64,7 @@ class Folder(Protocol):
         """Returns a small file directly in the folder, and whose it is."""
 
     def names(self) -> list[str]:
-        """Returns what lies directly in the folder; nothing while it does not exist."""
+        """Returns the names directly in the folder; nothing while it does not exist."""
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file or sub-folder atomically; the new name must not exist.
@@ -124,7 +124,7 @@ class LocalFolder:
             os.close(folder)
 
     def names(self) -> list[str]:
-        """Returns what lies directly in the folder."""
+        """Returns the names directly in the folder."""
         try:
             return os.listdir(self._root)  # noqa: PTH208 - names are asked for, not paths
         except FileNotFoundError:

@@ -196,7 +196,7 @@ class CheckpointStore:
         return sorted(int(match[1]) for name in names if (match := _COMMITTED.fullmatch(name)))
 
     def _interrupted(self) -> set[int]:
-        """Returns the numbers of checkpoints that were not committed when whoever wrote them died."""
+        """Returns the numbers of checkpoints that were not committed because their writer died."""
         matches = (_LEFTOVER.fullmatch(name) for name in self._folder.names())
         return {int(match[1]) for match in matches if match is not None and match[1] is not None}
 

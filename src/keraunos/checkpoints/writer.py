@@ -119,7 +119,7 @@ class CheckpointWriter:
                 self._store.write(checkpoint)
             except TakenOverError as error:
                 self._taken_over = error
-            except Exception as error:  # noqa: BLE001 - whatever it is, training goes on and is told
+            except Exception as error:  # noqa: BLE001 - any error is logged, and training continues
                 self._failed(checkpoint, error)
             else:
                 logger.debug("checkpoint %d is in %r", checkpoint.number, self._store.path)

@@ -39,6 +39,6 @@ def shell_environment(given: Mapping[str, str], system: System, *, interactive: 
     if given.get("PYTHONSTARTUP"):
         environment[shell_startup.USERS_VARIABLE] = given["PYTHONSTARTUP"]
     if not interactive:
-        # Python runs start-up files only for a terminal, unless it is told to be interactive.
+        # Python runs start-up files only for a terminal, or with -i.
         environment["PYSPARK_DRIVER_PYTHON_OPTS"] = f"{given.get('PYSPARK_DRIVER_PYTHON_OPTS', '')} -i".strip()
     return environment

@@ -25,7 +25,7 @@ _UNSIGNED_BYTE = 8
 
 
 def names_of(part: str, kind: str) -> list[str]:
-    """Returns what the file with the `images` or the `labels` of `train` or `t10k` may be called."""
+    """Returns the possible names of the file with the `images` or the `labels` of `train` or `t10k`."""
     return [f"{part}-{kind}{name}{packed}" for name in _NAMES for packed in _PACKED]
 
 

@@ -37,7 +37,7 @@ def first_odd(value: Any, dtype: np.dtype[Any]) -> float:
 
 
 def what_is_odd(value: float, dtype: np.dtype[Any]) -> str:
-    """Returns what a message calls such a number."""
+    """Returns the description of such a number for a message."""
     if np.isnan(value):
         return "NaN"
     return "an infinite value" if np.isinf(value) else f"a value that is infinite as {dtype.name}"

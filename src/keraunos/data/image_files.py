@@ -32,7 +32,7 @@ class Framing:
         crop: `"center"` or `"random"`: the shorter side becomes `resize`, and a square of `size` is cut out at
             the center, or at a position that depends on the file's path and `seed` only; `None` squeezes the whole
             image into the square.
-        resize: the length that the shorter side gets before it is cropped; `None` stands for `size`.
+        resize: the length that the shorter side gets before it is cropped; `None` means `size`.
         channels: 3 for colour, 1 for grey.
         seed: of random crops.
         max_pixels: the largest image that is decoded, as its width times its height.

@@ -47,7 +47,7 @@ def padded_rows(slot: Slot, array: Any, numbers: Callable[[Any], Array], number:
 def _elements(
     slot: Slot, array: Any, numbers: Callable[[Any], Array], number: Callable[[int], int], ends: Positions
 ) -> Array:
-    """Returns the elements of all arrays behind each other; where they are arrays themselves, all have one shape."""
+    """Returns the elements of all arrays behind each other; if they are arrays themselves, all have one shape."""
     flat = array.flatten()
     shape = [len(flat)]
     while is_list(flat.type):

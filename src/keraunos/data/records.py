@@ -74,7 +74,7 @@ def _by_column(chunk: Sequence[Any], names: Sequence[str], first: int) -> Sequen
 
 
 def _entries(record: Any, names: Sequence[str], number: int) -> Sequence[Any]:
-    """Returns what one record holds for each column."""
+    """Returns the entry of one record for each column."""
     entries: Sequence[Any]
     if isinstance(record, (tuple, list)):
         fields: Sequence[str] = getattr(record, "__fields__", ())

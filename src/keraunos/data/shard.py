@@ -204,7 +204,7 @@ class Shard:
 
     @property
     def spec(self) -> BatchSpec:
-        """What every batch looks like; a shard without rows cannot say, and raises."""
+        """The spec of every batch. Raises an error if the shard has no rows."""
         return BatchSpec.of(self.example(1))
 
     def example(self, rows: int = 2) -> Batch:

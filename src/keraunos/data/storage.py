@@ -52,7 +52,7 @@ class Spool:
                 store.spill()
 
     def no_room(self, error: OSError) -> str:
-        """Returns what to say where a file of this spool cannot be written."""
+        """Returns the message for a file of this spool that cannot be written."""
         directory = self.directory or tempfile.gettempdir()
         try:
             free = f" ({shutil.disk_usage(directory).free} bytes are free)"
@@ -235,7 +235,7 @@ class StoredBytes:
 class StoredNumbers:
     """A column of which any rows can be had as one fresh array.
 
-    Where it holds both dense and sparse rows, `places` says where each is: a position among the dense ones, or,
+    If it holds both dense and sparse rows, `places` says where each is: a position among the dense ones, or,
     negative, the complement of a position among the sparse ones.
     """
 

@@ -27,7 +27,7 @@ def show_predictions(
         dataframe: the result of a model's `transform`.
         image: a column of Spark's image struct, as `read_images` and Spark's `image` source make it.
         prediction: the column with the predicted class, as a number or a name.
-        label: what is true. Where the column says which names its numbers stand for, names are shown. `None` shows
+        label: the column with the true class. If its metadata has names for its numbers, names are shown. `None` shows
             predictions alone.
         n: how many images.
     """

@@ -209,7 +209,7 @@ class ClassicSession(Session):
         self._context.setLocalProperty(name, value)
 
     def tasks(self, tag: str, since: float) -> Tasks:
-        """Returns what Spark's status store has of the jobs with a tag."""
+        """Returns the entries of Spark's status store for the jobs with a tag."""
         return classic_status.tasks_of(lambda: self._scala, tag, since)
 
     def computes_rows(self, tag: str, seconds: float) -> bool:

@@ -40,7 +40,7 @@ def job(rdd: RDD[Any]) -> Callable[[], Any]:
 
 
 def apart(rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
-    """Returns what an RDD is computed from, and the functions in Python that Spark would join with the next one."""
+    """Returns the parent of an RDD, and the Python functions that Spark would join with the next one."""
     if not isinstance(rdd, PipelinedRDD) or not rdd._is_pipelinable():
         return rdd, None
     source = RDD(rdd._prev_jrdd, rdd.context, rdd._prev_jrdd_deserializer)

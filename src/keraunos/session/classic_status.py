@@ -25,7 +25,7 @@ _FILE = "keraunos"
 
 
 def tasks_of(scala: Callable[[], Any], tag: str, since: float) -> Tasks:
-    """What Spark knows of the jobs with a tag, and of executors that were lost since a time, in seconds of the epoch.
+    """Spark's status of the jobs with a tag, and of executors that were lost since a time, in seconds of the epoch.
 
     Returns nothing known where Spark is gone or has forgotten them.
     """

@@ -134,7 +134,7 @@ class HadoopFolder:
             stream.close()
 
     def read_own(self, name: str) -> bytes:
-        """Returns the whole content of a file that somebody else has named.
+        """Returns the whole content of a file whose name comes from an untrusted file.
 
         Refused where it is a link out of the folder.
         """
@@ -161,7 +161,7 @@ class HadoopFolder:
             stream.close()
 
     def names(self) -> list[str]:
-        """Returns what lies directly in the folder."""
+        """Returns the names directly in the folder."""
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
 
     def folders(self) -> list[str]:

@@ -161,7 +161,7 @@ class Session(ABC):
 
     @abstractmethod
     def apart(self, rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
-        """What an RDD is computed from, and the functions in Python that Spark would join with the next one, if any."""
+        """Returns the parent of an RDD, and the Python functions that Spark would join with the next one, if any."""
 
     @abstractmethod
     def thread(self, target: Callable[[], Any], name: str) -> Thread:
@@ -197,7 +197,7 @@ class Session(ABC):
 
     @abstractmethod
     def tasks(self, tag: str, since: float) -> Tasks:
-        """Returns what Spark knows of the jobs with a tag, and of executors lost since a time, in seconds of the epoch.
+        """Returns Spark's status of the jobs with a tag, and of executors lost since a time, in seconds of the epoch.
 
         Returns nothing known where Spark is gone or has forgotten them.
         """

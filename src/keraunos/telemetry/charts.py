@@ -37,7 +37,7 @@ class Line:
 
     @property
     def points(self) -> list[tuple[int, float]]:
-        """The numbers of epochs, counted from 0, and what was measured then; of very many, as many as can be seen."""
+        """The numbers of epochs, counted from 0, and their values; thinned out to a visible number."""
         found = [(epoch, value) for epoch, value in enumerate(self.values) if math.isfinite(value)]
         if len(found) <= _MOST_POINTS:
             return found

@@ -144,7 +144,7 @@ class HistoryBook:
 
     @property
     def history(self) -> History:
-        """The history, as far as it was told."""
+        """The history of the events so far."""
         if self._ended is None:
             return History(self.epochs)
         diverged = self._ended.why if self._ended.how == DIVERGED else None

@@ -26,7 +26,7 @@ STARTUP = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a function came to: a loss, or why there is none; a model; and plain values to keep with them."""
+    """The result of a function: a loss, or the reason for its absence; a model; and further plain values."""
 
     loss: float | None
     archive: bytes = b""
@@ -104,7 +104,7 @@ def quiet_optuna() -> Iterator[Any]:
 
 
 def known_trials(number: int, at_once: int) -> int:
-    """Returns how many trials the one of that number knows, where so many run at once.
+    """Returns how many earlier trials the trial of this number knows, if `at_once` trials run at once.
 
     It knows all that ended before the last ones were started, in whatever order those end. Fewer than `STARTUP` would
     make no difference to it.
@@ -188,7 +188,7 @@ def _start_afresh(order: Order) -> None:
 
 
 def _own(value: Any) -> Any:
-    """Returns what a trial may change: the process keeps the broadcast for the next."""
+    """Returns a copy that a trial may change, because the process uses the broadcast for the next trial, too."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 

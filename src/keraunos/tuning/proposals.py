@@ -23,7 +23,7 @@ class Proposals(ABC):
         """How many trials there are."""
 
     def may_propose(self, number: int, at_once: int) -> bool:
-        """Returns whether enough trials have ended for this one to start, where so many run at once."""
+        """Returns whether enough trials have ended for this one to start, if `at_once` trials run at once."""
         return True
 
     @abstractmethod

@@ -88,7 +88,7 @@ def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[
     Args:
         space: a list of such sets, as Spark's ParamGridBuilder builds it; or a mapping from each Param, or its name, to
             a list of values or a distribution.
-        trials: how many to draw at random; without it all are tried, which takes lists only. Where there are no more
+        trials: how many to draw at random; without it all are tried, which takes lists only. If there are no more
             than so many, all are tried.
         seed: of the random choice.
     """

@@ -65,7 +65,7 @@ class TaskPool:
         return self._slots
 
     def run(self, task: Task, backend: str) -> list[Any]:
-        """What a function yields in a task, in a Python worker that is set up for `backend`; any thread may call this.
+        """Returns the result of a function in a task, in a Python worker for `backend`; any thread may call this.
 
         It is called with an iterator over a single number, which has no meaning.
         """

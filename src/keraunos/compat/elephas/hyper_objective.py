@@ -116,7 +116,7 @@ def _failure(result: Mapping[str, Any]) -> str:
 
 
 def _plain(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what else a result holds, as JSON can hold it."""
+    """Returns the other entries of a result, as plain data for JSON."""
     rest = {str(key): value for key, value in result.items() if key not in _READ_HERE}
     plain: dict[str, Any] = json.loads(json.dumps(rest, default=_as_json, skipkeys=True))
     return plain

@@ -26,7 +26,7 @@ _AROUND = "__around__"
 
 
 def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., Any]:
-    """Returns the function with another first argument, `Draws`, from which it takes what its templates stand for."""
+    """Returns the function with another first argument, `Draws`, from which it draws the values of its templates."""
     if not isinstance(function, FunctionType):
         raise JobError(
             "`model` must be a function with templates such as `{{uniform(0, 1)}}` in its source, or take an argument "

@@ -165,7 +165,7 @@ class HyperParamModel:
 
 
 def _arguments(model: Any, data: Any) -> list[Any]:
-    """Returns what `data` returns, in the order in which the model function takes it."""
+    """Returns the results of `data`, in the order of the model function's arguments."""
     _parameters_of("data", data)
     returned = data()
     names = _taken_by(model)

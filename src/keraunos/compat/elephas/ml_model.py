@@ -55,7 +55,7 @@ _ELEPHAS = "elephas.ml_model."
 
 
 class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """What both stages do: files of Elephas's kind beside spark.ml's folders."""
+    """Base class of both stages: files of Elephas's format in addition to spark.ml's folders."""
 
     def write(self) -> KerasWriter:
         """Returns a writer that saves to any Hadoop path."""
@@ -147,7 +147,7 @@ class ElephasTransformer(
 
     @property
     def history(self) -> list[Any]:
-        """What each training measured: for one, a mapping from metric to its values, epoch by epoch."""
+        """The histories of all trainings: each a mapping from metric to its values, epoch by epoch."""
         return self._history
 
     @property
@@ -315,7 +315,7 @@ class ElephasEstimator(
         return self._model.to_json() if self._model is not None else super().get_keras_model_config()
 
     def get_optimizer_config(self) -> Any:
-        """Returns what each worker steps with."""
+        """Returns the optimizer of each worker's steps."""
         if self._model is None:
             return super().get_optimizer_config()
         optimizer = self._model.optimizer
@@ -357,7 +357,7 @@ class ElephasEstimator(
         }
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """Returns what `fit` would do, for a search to run; `workers` in place of `num_workers`."""
+        """Returns the plan of `fit`, for a search; `workers` in place of `num_workers`."""
         plan = self._training(dataset).plan_fit(dataset, workers)
         return replace(plan, finish=lambda result: self._transformer(plan.finish(result)))
 

@@ -69,7 +69,7 @@ def write(model: Any, path: Path, attribute: str, described: Mapping[str, Any]) 
 
 
 def read_attribute(path: Path, attribute: str) -> Any:
-    """Returns what describes the training in a file, `None` if nothing does."""
+    """Returns the description of the training in a file, or `None`."""
     if path.suffix == ".h5":
         import h5py
 

@@ -26,14 +26,14 @@ from keraunos.session.session import Session
 
 VALIDATION, WEIGHT = "validation", "weight"
 _FEATURES, _LABEL = "features", "label"
-# Where an RDD of rows has the RDD of the blocks that they come from; RDDs derived from it do not.
+# The attribute of an RDD of rows with the RDD of its blocks; RDDs derived from it do not.
 _WHOLE = "_keraunos_blocks"
 
 
 def columns_of(
     model: Any, *, weighted: bool = False, validated: bool = False, labels: bool = True, classes: int | None = None
 ) -> Columns:
-    """Returns what a worker reads for the model; records have their entries in this order.
+    """Returns the columns that a worker reads; records have their entries in this order.
 
     With `classes`, labels are class numbers that the model sees one-hot.
     """
@@ -64,7 +64,7 @@ def build(model: Any, element: Any) -> None:
 def spread(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
     """Returns an RDD of tuples, one per row, with an entry from each of the arrays; rows keep their order.
 
-    Arrays travel whole, a slice for each partition, and come apart on the executors; where they are to be records they
+    Arrays travel whole, a slice for each partition, and come apart on the executors; if they are to be records they
     need not even do that (see `training_records`).
     """
     whole = blocks(session, arrays, partitions)

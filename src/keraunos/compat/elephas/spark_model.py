@@ -116,7 +116,7 @@ class SparkModel:
         return training.predict(self._network, data, _session(data))
 
     def predict_classes(self, data: Any) -> list[int]:
-        """Returns the class with the largest output for each row, as releases up to 1.0 gave it."""
+        """Returns the class with the largest output for each row, as in releases up to 1.0."""
         import numpy as np
 
         found = self.predict(data)

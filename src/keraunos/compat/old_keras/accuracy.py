@@ -22,7 +22,7 @@ from keraunos.errors import JobError, one_of
 _MODES = ("categorical", "binary")
 _modes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _names: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
-# What a history called them then, where today's name is another.
+# The names in old histories, if today's name differs.
 _CALLED: Mapping[str, str] = {"kl_divergence": "kullback_leibler_divergence", "cosine_similarity": "cosine_proximity"}
 
 
@@ -130,7 +130,7 @@ def _named(outputs: Sequence[str], metrics: Sequence[Sequence[Any]]) -> list[str
 
 
 def _told(metrics: Any, outputs: Sequence[str]) -> list[list[Any]]:
-    """Returns what was asked of each output."""
+    """Returns the metrics of each output."""
     if isinstance(metrics, Mapping):
         unknown = [name for name in metrics if name not in outputs]
         if unknown and outputs != [""]:

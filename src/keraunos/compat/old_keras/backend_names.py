@@ -12,7 +12,7 @@ from keras import ops
 from keraunos.compat.old_keras import own_layers, values
 from keraunos.compat.old_keras.days import Day
 
-# Name then, operation now.
+# Old name, today's operation.
 _OPERATIONS: Mapping[str, str] = {
     **{
         name: name

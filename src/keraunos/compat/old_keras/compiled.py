@@ -1,4 +1,4 @@
-"""What a model trains was settled as it was compiled. Runs on the driver.
+"""Which weights a model trains, settled when it is compiled. Runs on the driver.
 
 Until Keras 3, `trainable` counted as it was when `compile` was called: a discriminator that is frozen for a second
 model continued learning by itself, and the second model never moved it. Today the flags count as they are when training
@@ -37,7 +37,7 @@ def note(model: Any, day: Day) -> None:
 
 @contextmanager
 def as_compiled(model: Any) -> Iterator[None]:
-    """What is trainable is, in here, what was so when the program compiled the model."""
+    """Within this context, weights are trainable as they were when the program compiled the model."""
     settled = _flags.get(model)
     now = _found(model)
     if settled is None or _same(settled, now):

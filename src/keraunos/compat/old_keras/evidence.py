@@ -1,6 +1,6 @@
 """Detects a program's day from its source. Runs on the driver; imports no Keras.
 
-Modules and arguments that only some releases had are evidence. A program with none is one for today's Keras. Where a
+Modules and arguments that only some releases had are evidence. A program with none is one for today's Keras. If a
 call had another meaning than today, and nothing shows the program's day, it is refused with both meanings.
 """
 

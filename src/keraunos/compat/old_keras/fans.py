@@ -23,7 +23,7 @@ _AXES = {
 
 
 def as_it_lay(name: str, today: dict[str, Any], day: Day, *, first: bool) -> None:
-    """Have a layer's weights drawn as then, in the arguments of today's layer."""
+    """Set arguments of today's layer so that its weights are drawn as in old Keras."""
     for argument, value in today.items():
         kernel = argument.endswith("_initializer") and argument not in {"bias_initializer", "beta_initializer"}
         if kernel and isinstance(value, (keras.initializers.VarianceScaling, keras.initializers.OrthogonalInitializer)):

@@ -172,7 +172,7 @@ def _tuple(batch: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
 
 
 def _stream(batches: Any, steps: int | None, kinds: tuple[type, ...] = (list, tuple)) -> Any:
-    """Returns what Keras takes: a sequence that is long enough itself, and else batches without end."""
+    """Returns the data for Keras: a sequence that is long enough, otherwise endless batches."""
     if _has_length(batches) and (steps is None or (steps <= len(batches) and not hasattr(batches, "__next__"))):
         return batches
     return _endless(batches, kinds)

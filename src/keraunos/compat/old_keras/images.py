@@ -125,7 +125,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         self.principal_components = self.zca_whitening_matrix
 
     def get_random_transform(self, img_shape: Sequence[int], seed: int | None = None) -> dict[str, Any]:
-        """Returns what is done to one image, drawn in the order of then."""
+        """Returns the random parameters for one image, drawn in the old order."""
         if self.day.speaks_keras_2:
             return dict(super().get_random_transform(img_shape, seed))
         if seed is not None:

@@ -1,4 +1,4 @@
-"""What layers were asked for by other names: shapes, and weights. Runs on the driver.
+"""Old names of layers' attributes: shapes and weights. Runs on the driver.
 
 Only programs of an older Keras see them; in code of packages a layer has Keras's attributes.
 """

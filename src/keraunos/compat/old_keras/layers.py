@@ -217,7 +217,7 @@ def _defaults(name: str, entry: LayerSignature, day: Day, *, first: bool) -> dic
 
 
 def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what recurrent layers have besides: options of the loop, the bias of the forget gate."""
+    """Returns further arguments of recurrent layers: options of the loop, the bias of the forget gate."""
     loop = {each: given[each] for each in ("return_sequences", "go_backwards", "stateful", "unroll") if each in given}
     economy = given.get("consume_less", "cpu")
     if economy not in {"cpu", "mem", "gpu"}:
@@ -281,7 +281,7 @@ def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[s
     constraint = given.get("W_constraint")
     if constraint in {None, "nonneg"} or isinstance(constraint, keras.constraints.NonNeg):
         return
-    # A constraint goes along the first axis of a kernel, which was that of the filters then.
+    # A constraint applies along the first axis of a kernel, which was the axis of the filters in old Keras.
     filters_first = "filters" in entry.renamed.values() and (
         day.name == "0"
         if name.endswith("1D")

@@ -19,7 +19,7 @@ from keraunos.compat.old_keras.layers import remember_inner, remember_input
 from keraunos.compat.old_keras.weights import with_weights
 from keraunos.errors import JobError
 
-# How many arguments without a name stand where they stood then.
+# How many positional arguments have an unchanged position.
 _SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 5, "Embedding": 4}
 _KERNEL_AXES = {"Conv2D": 2, "Conv3D": 3, "SeparableConv2D": 2, "Conv2DTranspose": 2}
 _RECURRENT = ("SimpleRNN", "GRU", "LSTM")
@@ -151,7 +151,7 @@ def _shape(name: str, given: dict[str, Any]) -> tuple[int | None, ...] | None:
 
 
 def _add_defaults(name: str, places: Sequence[Any], given: dict[str, Any], day: Day) -> None:
-    """What had another default."""
+    """The arguments that had another default."""
     if name in _GATED:
         # units, activation, recurrent_activation; a convolution's gates are never given without a name
         said = len(places) > 2 and not name.startswith("Conv")

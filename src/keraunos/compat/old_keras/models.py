@@ -89,12 +89,12 @@ def from_config(day: Day, kind: Any, config: Any, custom_objects: Mapping[str, A
 
 
 def clone(day: Day, *arguments: Any, **named: Any) -> Any:
-    """Returns what today's `clone_model` makes."""
+    """Returns the result of today's `clone_model`."""
     return _again(keras.models.clone_model(*arguments, **named), day)
 
 
 def _reduced(model: Any, day: Day, _protocol: Any) -> tuple[Any, ...]:
-    """Returns what `copy` and `pickle` keep of a model."""
+    """Returns the state of a model for `copy` and `pickle`."""
     (buffer,) = keras.Model.__reduce__(model)[1]
     return unpickled, (day.name, buffer.getvalue())
 
@@ -253,7 +253,7 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
 
 
 def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> Any:
-    """Returns what a call measures, in the order of `metrics_names`."""
+    """Returns the results of a call, in the order of `metrics_names`."""
     if not accuracy.orders(model):
         return call(model, **given)
     return accuracy.in_order(model, call(model, **fitting.with_columns(given), return_dict=True))

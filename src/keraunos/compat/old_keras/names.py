@@ -39,7 +39,7 @@ class OldName:
         vars(self).update(own or {})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Returns what the call made then, as an object of today's."""
+        """Returns the result of the old call, as an object of today's Keras."""
         return self._make(arguments, named)
 
     def __instancecheck__(self, value: Any) -> bool:

@@ -85,7 +85,7 @@ def _rate(optimizer: Any) -> Any:
 
 
 def _assign_rate(optimizer: Any, value: Any) -> None:
-    """A rate that is assigned counts for networks that are yet to be trained, as then."""
+    """An assigned rate applies only to networks that are not yet trained, as in old Keras."""
     if not isinstance(optimizer._learning_rate, keras.Variable):
         raise JobError(f"`lr` of an optimizer with a schedule must not be set: it is computed. Received: {value!r}.")
     number = float(np.asarray(value))

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Watching(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is used untyped
-    """What callbacks that compare a quantity with its best have in common."""
+    """Base class of callbacks that compare a quantity with its best value."""
 
     monitor: str
     mode: str

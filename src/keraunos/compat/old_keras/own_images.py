@@ -25,7 +25,7 @@ def class_of(name: str, data_format: str | None) -> Any:
 
 
 class _Moving:
-    """What the layers have in common: they work as one of the same weights whose channels come last."""
+    """Common base: each layer computes like one with the same weights whose channels come last."""
 
     data_format: str
 

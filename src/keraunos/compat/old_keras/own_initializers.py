@@ -1,4 +1,4 @@
-"""Initial weights that depended on how a kernel lay then. Runs on the driver and on workers.
+"""Initial weights that depended on a kernel's old layout. Runs on the driver and on workers.
 
 How far weights are spread follows from the fans, which Keras 0 and 1 took from the shape of a kernel by other rules
 than today, and from kernels whose axes stood in another order.
@@ -22,13 +22,13 @@ NO_AXIS = -1
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is used untyped
-    """Draws weights in the shape of then, by the fans of then, and lays them as today's.
+    """Draws weights in the old shape, by the old fans, and converts them to today's layout.
 
     Args:
         initializer: a VarianceScaling or an Orthogonal.
         rule: how fans were counted: 'th' and 'tf' with a kernel's size in both, 'whole th' and 'whole tf' with it in
             the inputs alone, 'first' as until Keras 0.3.2.
-        axes: for each axis of then, which it is of today's; `None` if they are the same.
+        axes: for each old axis, the number of today's axis; `None` if they are the same.
     """
 
     def __init__(self, initializer: Any, rule: str, axes: Sequence[int] | None = None) -> None:
@@ -87,6 +87,6 @@ def fans(shape: Sequence[int], rule: str) -> tuple[float, float]:
 
 
 def _order(axes: Sequence[int]) -> tuple[int, ...]:
-    """How today's axes stand among those of then, with axes of length 1 at the end."""
+    """Maps today's axes to the old ones, with axes of length 1 at the end."""
     placed = sorted((axis, place) for place, axis in enumerate(axes) if axis != NO_AXIS)
     return (*(place for _axis, place in placed), *(place for place, axis in enumerate(axes) if axis == NO_AXIS))

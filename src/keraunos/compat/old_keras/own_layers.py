@@ -1,4 +1,4 @@
-"""What the Keras of old had and today's has not, as registered layers and functions. Runs on the driver and on workers.
+"""Layers and functions of old Keras that today's lacks, registered. Runs on the driver and on workers.
 
 Models that hold them name this module, which every worker can import.
 """
@@ -68,7 +68,7 @@ class PerGate(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
 
 
 class _OwnDense(keras.layers.Layer):  # type: ignore[misc]  # Keras is used untyped
-    """What the layers below have of a Dense layer."""
+    """The arguments of Dense that the layers below share."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Highway(_OwnDense):
             self.carry_bias = self.add_weight(name="carry_bias", shape=(width,), initializer=begin)
 
     def call(self, inputs: Any) -> Any:
-        """Returns what is transformed and what is carried."""
+        """Returns the transformed part and the carried part."""
         share, transformed = ops.matmul(inputs, self.carry), ops.matmul(inputs, self.kernel)
         if self.use_bias:
             share, transformed = share + self.carry_bias, transformed + self.bias

@@ -36,5 +36,5 @@ class OfTensorFlow2(_OfThen):
 
 
 def bases(day: str, kind: Any) -> tuple[Any, ...]:
-    """Returns what a class that inherits from the model of that day inherits from."""
+    """Returns the base classes of a subclass of that day's model."""
     return (OfTensorFlow2 if day == "tf2" else OfKeras2, kind)

@@ -20,7 +20,7 @@ _CALLS = ("fit", "predict", "evaluate")
 
 
 class _Wrapper(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """What both have: a function that builds a model, its arguments, and those of `fit`, `predict` and `evaluate`."""
+    """Common base: a function that builds a model, its arguments, and those of `fit`, `predict` and `evaluate`."""
 
     day: Day = DAYS["2"]
 

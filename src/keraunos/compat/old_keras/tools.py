@@ -1,4 +1,4 @@
-"""What was in `keras.utils`, `keras.callbacks`, `keras.datasets` and `keras.preprocessing`. Runs on the driver."""
+"""The functions of `keras.utils`, `keras.callbacks`, `keras.datasets` and `keras.preprocessing`. Runs on the driver."""
 
 from __future__ import annotations
 

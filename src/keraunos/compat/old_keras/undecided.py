@@ -1,7 +1,7 @@
 """Calls that changed their meaning within one day. Runs on the driver.
 
 A day is a span of releases. If they differ in the meaning of a call without the argument, the last meaning is used,
-with a warning that has both; where the difference is between two networks, the call is refused with both. Arguments
+with a warning that has both; if the difference is between two networks, the call is refused with both. Arguments
 without a name are taken up to the place from which on releases differ. The tables are from the signatures of Keras
 0.1.0 to 2.3.1.
 """

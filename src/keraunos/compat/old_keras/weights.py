@@ -43,7 +43,7 @@ def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[
 
 
 def laid_out(name: str, channels_first: bool) -> Callable[[list[Any]], list[Any]]:
-    """Returns what makes of a layer's weights as they lay in Keras 0 and 1 those of today."""
+    """Returns the function that converts a layer's weights from Keras 0 and 1 to today's layout."""
     return functools.partial(_laid_out, name, channels_first)
 
 

@@ -89,7 +89,7 @@ def columns_of(
 def sources_of(
     model: ModelConfig, columns: Mapping[str, str], schema: Any, given: Mapping[str, str] | None = None
 ) -> Sources:
-    """Returns what the data layers take, by what the network does with them and what the columns are."""
+    """Returns the types of the data layers, from their use in the network and from the columns."""
     told = {name: DataKind(kind) for name, kind in (given or {}).items()}
     kinds = data_kinds.inferred(model, told)
     by_name = {layer.name: layer for layer in _data(model)}
@@ -136,7 +136,7 @@ def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -
 
 
 def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, LayerConfig], pixels: Any) -> list[Slot]:
-    """Returns what a worker reads for each of the model's inputs."""
+    """Returns the column that a worker reads for each of the model's inputs."""
     slots = []
     for name, column in inputs.items():
         if name.endswith(LENGTH) and name not in layers:
@@ -206,7 +206,7 @@ def _varies(kind: DataKind) -> bool:
 
 
 def _kind_of(layer: LayerConfig, inferred: DataKind, field: StructField) -> DataKind:
-    """Returns what the network takes, in the form that the column has."""
+    """Returns the network's input type in the form of the column."""
     data_type = field.dataType
     if is_image(data_type):
         return DataKind(data_kinds.DENSE_VECTOR, _image(layer))

@@ -211,7 +211,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         return KerasReader(cls)
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """Returns what `fit` would do, for a search to run; `workers` in place of `trainerNum`."""
+        """Returns the plan of `fit`, for a search; `workers` in place of `trainerNum`."""
         config, trainers = self.getConfig(), workers or self.getTrainerNum()
         sources = self._sources(config.model_config, dataset.schema)
         layers = layers_of(config.model_config)

@@ -198,7 +198,7 @@ def _refused(name: str, instead: str) -> Callable[..., None]:
 
 
 def default_device(device: int) -> None:
-    """Accepted; where a layer runs is decided by Spark."""
+    """Accepted and ignored: Spark decides where a layer runs."""
     current("default_device")
     logger.info("`default_device(%r)` changes nothing; where a layer runs is decided by Spark.", device)
 

@@ -1,4 +1,4 @@
-"""What a mixed layer is made of: projections of one input, operators of several. Runs on the driver."""
+"""The parts of a mixed layer: projections of one input, operators of several. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def optimization(settings: Mapping[str, Any]) -> OptimizationConfig:
 
 
 def trainer(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what is meant for the trainer and not for the optimization."""
+    """Returns the settings of the trainer, without those of the optimization."""
     return {name: value for name, value in settings.items() if name in _OF_THE_TRAINER}
 
 

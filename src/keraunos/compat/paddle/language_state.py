@@ -19,7 +19,7 @@ from keraunos.errors import ModelError
 
 @dataclass
 class ParameterDefaults:
-    """What `default_initial_std(…)` and its like have set; it holds for parameters that are defined afterwards."""
+    """The values set by `default_initial_std(…)` and similar functions, for parameters that are defined afterwards."""
 
     initial_std: float = 0.01
     initial_mean: float = 0.0
@@ -62,7 +62,7 @@ class Configuration:
 
 
 def truth(name: str, text: str) -> bool:
-    """Returns what a config arg means as a boolean."""
+    """Returns a config arg as a boolean."""
     if text in ("True", "1", "true"):
         return True
     if text in ("False", "0", "false"):

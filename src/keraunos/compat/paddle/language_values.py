@@ -1,4 +1,4 @@
-"""What a configuration writes inside a layer: `Input`, `Bias`, `Conv`, `Pool` … Runs on the driver.
+"""The objects inside a layer's configuration: `Input`, `Bias`, `Conv`, `Pool` … Runs on the driver.
 
 Arguments have the names and the order of Paddle's own. `None` means not given: a default applies.
 """

@@ -168,7 +168,7 @@ class TrainerConfig:
 
 
 def keras_name(name: str) -> str:
-    """Returns what a layer or a parameter is called in Keras: neither paths nor PyTorch take every character."""
+    """Returns the name of a layer or a parameter in Keras: paths and PyTorch do not accept every character."""
     return name.replace("/", "_").replace(".", "-")
 
 

@@ -9,7 +9,7 @@ from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, Optimi
 _HEAD = ("Layer", "Type", "Shape", "Size", "Inputs", "Parameters", "Weights")
 _RIGHT = (3, 6)
 
-# Where the settings of an input keep the image that a layer returns: height and width.
+# The settings of an input with the size of a layer's output image: height and width.
 _SIDES = {
     "conv": ("output_y", "output_x"),
     "pool": ("output_y", "output_x"),

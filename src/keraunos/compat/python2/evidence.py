@@ -140,7 +140,7 @@ def _knows_both(tree: ast.Module) -> bool:
 
 
 def _leftmost(node: ast.expr) -> ast.expr | None:
-    """Returns what an expression begins with, where that is another one."""
+    """Returns the first operand of an expression, if it is an expression."""
     if isinstance(node, ast.BinOp):
         return node.left
     if isinstance(node, ast.Tuple) and node.elts:

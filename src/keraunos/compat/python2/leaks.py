@@ -90,7 +90,7 @@ def _in_order(scope: ast.AST) -> Iterator[ast.ListComp | ast.Name]:
 
 
 def _free(scope: ast.AST) -> list[ast.Name]:
-    """Returns what an inner scope reads and does not bind."""
+    """Returns the names that an inner scope reads and does not bind."""
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}

@@ -32,7 +32,7 @@ class _AnyString(type):
 
 
 class basestring(metaclass=_AnyString):  # noqa: N801 - Python's own name
-    """What text and bytes both were."""
+    """The common type of text and bytes in Python 2."""
 
 
 def apply(function: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:

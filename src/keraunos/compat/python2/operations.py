@@ -1,4 +1,4 @@
-"""What programs for Python 2 do that Python 3 does otherwise, as functions. Runs on the driver and on executors.
+"""Operations of Python 2 that differ in Python 3, as functions. Runs on the driver and on executors.
 
 Translated code calls these; Spark pickles them by name.
 """
@@ -62,7 +62,7 @@ def divide_arrays(left: Any, right: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def divide_in_place(value: Any, by: Any) -> Any:
-    """Returns what `value /= by` leaves in `value`."""
+    """Returns the value of `value` after `value /= by`."""
     if isinstance(value, np.ndarray) and _is_whole(value) and _is_whole(by):
         return np.floor_divide(value, by, out=value)
     if isinstance(value, np.ndarray):

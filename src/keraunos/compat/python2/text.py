@@ -84,7 +84,7 @@ def text(kind: Any, value: Any) -> Any:
 
 
 def each(owner: Any) -> Any:
-    """Returns what a loop goes through: of bytes the characters."""
+    """Returns the items of a loop: of bytes the characters."""
     return map(chr, owner) if isinstance(owner, bytes) else owner
 
 

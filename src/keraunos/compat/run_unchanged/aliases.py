@@ -34,7 +34,7 @@ def install_on_driver(system: System) -> None:
 
 
 def named(target: str) -> Any:
-    """Returns what `module:attribute` names, or the module."""
+    """Returns the object of `module:attribute`, or the module."""
     module, _, attribute = target.partition(":")
     return getattr(import_module(module), attribute) if attribute else import_module(module)
 

@@ -1,4 +1,4 @@
-"""Modules of Keras 1 and 2 that Keras 3 no longer has, for programs written then. Runs on the driver and on executors.
+"""Modules of Keras 1 and 2 that Keras 3 no longer has, for old programs. Runs on the driver and on executors.
 
 What was in `keras.layers.core` and its neighbours is in `keras.layers` today, and what was in `keras.utils.np_utils` is
 in `keras.utils`: the old modules export the names of the new ones.

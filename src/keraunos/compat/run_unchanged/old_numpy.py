@@ -1,4 +1,4 @@
-"""Names that numpy had until 1.24 or 2.0, for programs written then. Runs on the driver and on executors.
+"""Names that numpy had until 1.24 or 2.0, for old programs. Runs on the driver and on executors.
 
 `np.int` was Python's `int`, and so on: nothing is computed in another way.
 """
@@ -59,7 +59,7 @@ def give_names(numpy: Any) -> None:
 
 
 def _as_scalar(array: Any) -> Any:
-    """Returns what an array of one element holds."""
+    """Returns the element of an array of one element."""
     return array.item()
 
 

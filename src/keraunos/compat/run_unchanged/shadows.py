@@ -82,7 +82,7 @@ def _import_module_by_caller(original: Callable[..., ModuleType]) -> Callable[..
 
 
 def _imported(name: str, fromlist: Sequence[str]) -> ModuleType:
-    """What an import statement is given: the first package of a dotted name, or the last one to take names from."""
+    """The result of an import statement: the first package of a dotted name, or the last one for `from` imports."""
     module = _walked(name)
     if not fromlist:
         return _shadow(name.partition(".")[0])

@@ -1,4 +1,4 @@
-"""Calls of Spark 1.x that later releases dropped, for programs written then. Runs on the driver.
+"""Calls of Spark 1.x that later releases removed, for old programs. Runs on the driver.
 
 A DataFrame had the methods of its RDD; the measures of all classes together were methods of `MulticlassMetrics` that
 were called without a class; and the stages of spark.ml took the vectors of spark.mllib, for there were no others.

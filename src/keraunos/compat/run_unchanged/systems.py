@@ -31,7 +31,7 @@ _PYTHON_2 = "python2"
 
 @dataclass(frozen=True)
 class System:
-    """What a program of one system expects to find.
+    """The names that a program of one system expects.
 
     Attributes:
         name: what it is called on the command line.
@@ -40,7 +40,7 @@ class System:
         shadows: packages that other code needs unchanged, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
         dated: whether its programs may be older than Spark 2, and use what that dropped.
-        keras_of: what stands for which package in its programs for an older Keras, by the Keras.
+        keras_of: the replacements of packages in its programs for an older Keras, by the Keras.
         on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
         slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
         keras: which Keras the program means by `keras`: a key of `OLD_KERAS`, or nothing for the one that is installed.

@@ -65,7 +65,7 @@ class GraphModel:
         return cls(graph, values)
 
     def source(self, tf_input: str, tf_output: str, dropout: str | None, keeps: bool) -> tuple[ModelSource, Port, Port]:
-        """Returns what workers predict with, and what goes in and comes out."""
+        """Returns the model for prediction on workers, with its inputs and outputs."""
         from keraunos.compat.sparkflow import metagraph
         from keraunos.learners.graph_source import graph_source
 

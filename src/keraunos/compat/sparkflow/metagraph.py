@@ -69,7 +69,7 @@ def has_tensor(graph: Any, name: str) -> bool:
 
 
 def loss_of(graph: Any) -> Any:
-    """What training makes smaller: the collected losses with the regularisation, or else what the model returned.
+    """The minimized tensor: the collected losses with the regularisation, or else the model's return value.
 
     Several losses are added up, as `tf.losses.get_total_loss` does it. The sum is added to the graph.
     """

@@ -177,7 +177,7 @@ def locks(rule: RuleSpec) -> bool:
 
 
 def _attribute(optimizer: Any, option: str) -> Any:
-    """Returns what the optimizer was made with; the classes of `tf.train` keep it under two spellings."""
+    """Returns the arguments of the optimizer; the classes of `tf.train` store them under two spellings."""
     value = getattr(optimizer, f"_{option}", None)
     if value is None and option == "learning_rate":
         value = optimizer._lr

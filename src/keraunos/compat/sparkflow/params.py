@@ -53,7 +53,7 @@ def _port(value: int) -> int:
 
 
 class HasGraphServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
-    """What the estimator and its model share: the columns, and which tensors predict."""
+    """Params of both the estimator and its model: the columns, and the tensors for prediction."""
 
     inputCol, setInputCol = writable_param(
         "The column with the features: a vector, an array, or a number.", conversion.column_name("inputCol")

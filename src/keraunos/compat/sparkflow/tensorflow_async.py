@@ -151,7 +151,7 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
             return model
 
     def _source(self) -> Any:
-        """Returns what workers predict with; made once for the tensors that are asked for."""
+        """Returns the model for prediction on workers; created once per set of tensors."""
         given, output, dropout = self.getTfInput(), self.getTfOutput(), self.getTfDropout()
         if given is None or output is None:
             missing = "tfInput" if given is None else "tfOutput"
@@ -223,7 +223,7 @@ class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # t
         )
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """Returns what `fit` would do, for a search to run; `workers` in place of as many as `partitions` allows.
+        """Returns the plan of `fit`, for a search; `workers` in place of as many as `partitions` allows.
 
         All turns of `partitionShuffles` are run as one: a search trains that many times the iterations without dealing
         out the rows anew.

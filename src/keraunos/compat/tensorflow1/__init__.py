@@ -8,7 +8,7 @@ TensorFlow's 2.x behaviour off for the whole process, eager execution included; 
 
 Not here: the parts of `tf.contrib` that were discontinued; asking for one names the nearest equivalent. Of the calls
 whose arguments changed places in 1.0, `concat` and `split` take both orders; the cross entropies of `tf.nn` refuse
-arguments without names, as 1.x did, because the two orders cannot be told apart.
+arguments without names, as 1.x did, because the two orders cannot be distinguished.
 """
 
 from __future__ import annotations

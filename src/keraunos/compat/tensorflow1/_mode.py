@@ -40,7 +40,7 @@ def legacy_layers() -> Any:
 
 
 def _bring_back() -> None:
-    """Put what programs took from TensorFlow's insides where it was then."""
+    """Restore names inside TensorFlow at their old places for programs that use them."""
     from tensorflow.python.ops import ref_variable, variable_scope
 
     if not hasattr(variable_scope, "default_variable_creator"):

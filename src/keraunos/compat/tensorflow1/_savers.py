@@ -70,7 +70,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
-    """Returns what is written down of the checkpoints in a folder."""
+    """Returns the record of the checkpoints in a folder."""
     folder = _elsewhere(checkpoint_dir)
     if folder is None:
         return _v1.train.get_checkpoint_state(checkpoint_dir, latest_filename)

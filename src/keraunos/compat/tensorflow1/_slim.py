@@ -10,7 +10,7 @@ from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
 
-# Where tf-slim looks for parts of TensorFlow that are elsewhere today, and their names in the API.
+# The places where tf-slim looks for parts of TensorFlow that have moved, and their names in the API.
 _MOVED = {
     "tensorflow.python.framework.ops": {"IndexedSlices": "IndexedSlices", "Tensor": "Tensor"},
     "tensorflow.python.ops.array_ops": {"stack": "stack", "unstack": "unstack"},
@@ -41,7 +41,7 @@ def look_up(module: str, places: Sequence[str], name: str) -> Any:
 
 
 def names_in(places: Sequence[str]) -> list[str]:
-    """Returns what there is to find in the places."""
+    """Returns the existing objects in these places."""
     mend()
     return sorted({name for place in places for name in dir(import_module(place)) if not name.startswith("_")})
 

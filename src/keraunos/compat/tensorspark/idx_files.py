@@ -18,7 +18,7 @@ from keraunos.compat.idx_format import HEAD_BYTES, PARTS, Bytes, LocalFiles, hea
 from keraunos.errors import DataError, JobError
 from keraunos.session.session import Session
 
-# Where people put the files.
+# Usual folders of the files.
 _FOLDERS = ("", "mnist/", "MNIST_data/")
 __all__ = ["PARTS", "Bytes", "IdxFolder", "IdxPair", "blocks", "cut", "one_hot", "parse", "pixels", "rows"]
 

@@ -1,4 +1,4 @@
-"""What Analytics Zoo's own Adams compute, element by element. Runs where the parameters live."""
+"""The formulas of Analytics Zoo's own Adams, element by element. Runs where the parameters live."""
 
 from __future__ import annotations
 

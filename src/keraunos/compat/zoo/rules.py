@@ -1,4 +1,4 @@
-"""What BigDL's optim methods compute, element by element. Runs where the parameters live.
+"""The formulas of BigDL's optim methods, element by element. Runs where the parameters live.
 
 The formulas and the names of their arguments are BigDL's; `learning_rate` is its `learningrate`. Every method
 takes `clip_norm`, which scales the gradient down to a global norm, and `clip_constant`, which then cuts every element
@@ -48,7 +48,7 @@ class GradientClipping:
         self.range = options.get("clip_constant")
 
     def factor(self, squared_norm: float | None) -> float:
-        """Returns what a gradient of this norm is multiplied by."""
+        """Returns the factor on a gradient of this norm."""
         if self.norm is None or squared_norm is None:
             return 1.0
         norm = math.sqrt(squared_norm)
@@ -63,7 +63,7 @@ class GradientClipping:
 
 
 class BigDLRule(Optimizer):
-    """What all optim methods have: numbers as options, a schedule, and clipping."""
+    """Base class of all optim methods: numbers as options, a schedule, and clipping."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)

@@ -40,7 +40,7 @@ def dataset_rows(dataset: Any, *, labels: bool = False) -> Any:
 
 
 def measured(rdd: Any, graph: FrozenGraph, rows: int, methods: Sequence[Any]) -> list[EvaluatedResult]:
-    """What each method makes of the graph's one output for the records of an RDD, whose last array is the label."""
+    """The result of each method for the graph's only output, for records of an RDD whose last array is the label."""
     wanted = [validation_method(each) for each in methods]
     entries = len(graph.inputs) + 1
     records = spread_records(rdd, entries)

@@ -202,7 +202,7 @@ class ByPrefix(Rule):
         return sum(rule.squared_norm(self._parts_of(sent, start, rule.part.size)) for rule, start in self._rules)
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """Returns what the methods remember, one after the other, each with its length before it."""
+        """Returns the states of the methods, concatenated, each preceded by its length."""
         found: list[npt.NDArray[Any]] = []
         for rule, _ in self._rules:
             kept = rule.state()

@@ -22,7 +22,7 @@ class VotingModel:
         weights: how much each model counts; all the same without them.
         nb_classes: how many classes there are; the models' outputs are checked against it.
 
-    Where two classes are even, the lower one wins.
+    If two classes are even, the lower one wins.
     """
 
     def __init__(

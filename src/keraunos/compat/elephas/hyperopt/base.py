@@ -23,7 +23,7 @@ class Trials(Sequence[dict[str, Any]]):
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """What each trial came to."""
+        """The result of each trial."""
         return [trial["result"] for trial in self.trials]
 
     @property

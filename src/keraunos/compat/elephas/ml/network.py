@@ -134,7 +134,7 @@ def head_of(model_type: ModelType | None, *, logits: bool) -> dict[str, Any]:
 
 
 def model_type_of(head: Mapping[str, Any] | None) -> ModelType | None:
-    """Returns what kind of model `head_of` described."""
+    """Returns the kind of model that `head_of` described."""
     name = (head or {}).get("model_type")
     return None if name is None else ModelType[name]
 

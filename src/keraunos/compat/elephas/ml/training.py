@@ -20,7 +20,7 @@ from keraunos.ml.signature import Port, Signature
 
 @dataclass(frozen=True)
 class Reading:
-    """What labels and predictions are.
+    """The kinds of labels and predictions.
 
     Attributes:
         categorical: whether labels that are single numbers are class numbers.

@@ -1,4 +1,4 @@
-"""What Elephas's Params accept, and what they make of it: plain data where that is possible. Runs on the driver."""
+"""The values that Elephas's Params accept, and their conversion to plain data if possible. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def model_config(value: Any) -> Any:
 
 
 def name_of(name: str, known: Sequence[str]) -> Converter[str, str]:
-    """Returns one of a few names, be it an enumeration's."""
+    """Returns one of a few names, also of an enumeration."""
 
     def convert(value: str) -> str:
         if value not in known:
@@ -42,7 +42,7 @@ def name_of(name: str, known: Sequence[str]) -> Converter[str, str]:
 
 
 def optimizer_config(value: Any) -> Any:
-    """Returns what `keras.optimizers.get` reads, as plain data."""
+    """Returns an optimizer for `keras.optimizers.get`, as plain data."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What kind of model a loss makes, and how many inputs and outputs a model has. Runs on the driver."""
+"""The kind of model that follows from a loss, and the number of a model's inputs and outputs. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keraunos.ml import losses
 
 
 class ModelType(Enum):
-    """What a model predicts."""
+    """The kind of a model's predictions."""
 
     CLASSIFICATION = 1
     REGRESSION = 2

@@ -14,7 +14,7 @@ _LABELLED: dict[str, Any] = {"inputs": (2, 3), **_COST}
 
 @layer_type("multi-class-cross-entropy", "MultiClassCrossEntropy", **_LABELLED)
 def multi_class_cross_entropy(draft: Draft) -> None:
-    """What the label's class is given too little; a third input weighs the rows."""
+    """The shortfall of the label's class; a third input weighs the rows."""
     _weight(draft, 2)
     draft.set_size(1)
 

@@ -1,4 +1,4 @@
-"""What a layer's function may ask of its inputs, and the errors where they are something else.
+"""Checks of a layer function's inputs, and the errors for other inputs.
 
 Runs on the driver and on workers.
 """

@@ -1,4 +1,6 @@
-"""What a layer type's function is given, what it returns, and where it is found. Runs on the driver and on workers.
+"""The arguments and results of a layer type's function, and the registry of these functions.
+
+Runs on the driver and on workers.
 
 A type is lowered by one function of `keras.ops`, registered by `lowers`. It reads a `Call` and returns a `Value`. The
 layer around it has done the rest: it owns the parameters, and applies the activation, the dropout and the clipping of
@@ -27,7 +29,7 @@ DENSE, IDS, BAG = "dense", "ids", "bag"
 
 
 class Value(NamedTuple):
-    """What flows between layers, for a batch.
+    """The value between two layers, for a batch.
 
     Attributes:
         tensor: of shape (rows, size), or (rows, steps, size) for a sequence; ids have no last axis; images are flat,

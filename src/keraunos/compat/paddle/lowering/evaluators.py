@@ -1,4 +1,4 @@
-"""What evaluators measure of a row while a network trains. Runs on the driver, and as layers of a model on workers.
+"""The measures of evaluators per row during training. Runs on the driver, and as layers of a model on workers.
 
 Paddle divides what it summed over a batch by the batch's number of samples: of rows, of the steps of all sequences, or
 by the sum of their weights. A row's measure here is its own sum times the rows of the batch over that number, so that
@@ -48,7 +48,7 @@ def row_measure(evaluator: EvaluatorConfig, inputs: Sequence[Any]) -> Any | None
 
 @keras.saving.register_keras_serializable("keraunos.paddle")
 class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What one evaluator measures of each row.
+    """One evaluator's measure of each row.
 
     Args:
         what: the evaluator's type.
@@ -95,7 +95,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return sums / ops.maximum(ops.mean(counts), 1e-12)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), **self._told}
 
     def _measured(self, tensors: Sequence[Any]) -> Any:

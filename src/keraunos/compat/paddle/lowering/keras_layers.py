@@ -73,7 +73,7 @@ class PaddleParameter(keras.layers.Layer):  # type: ignore[misc]  # Keras is unt
         return keras.KerasTensor(_shape(self.parameter), dtype=self.variable_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "parameter": asdict(self.parameter), "seed": self._seed}
 
 
@@ -130,7 +130,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return dict(self._own)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Returns what the layer returns: a tensor, or a list of it, its mask and its further outputs."""
+        """Returns the layer's output: a tensor, or a list of it, its mask and its further outputs."""
         flat = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         count = len(flat) - len(self._given)
         parameters = {name: keras.ops.convert_to_tensor(value) for name, value in self._own.items()}
@@ -145,7 +145,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return outputs[0] if len(outputs) == 1 else outputs
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {
             **super().get_config(),
             "layer": self._layer,
@@ -191,7 +191,7 @@ class VectorSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class CostReport(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What a row costs, summed over the costs, then what the evaluators measured of it, side by side."""
+    """The cost of each row, summed over the costs, followed by the evaluators' measures."""
 
     def __init__(self, costs: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -204,7 +204,7 @@ class CostReport(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return keras.ops.stack([cost, *columns[self._costs :]], axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "costs": self._costs}
 
 
@@ -239,7 +239,7 @@ class Reported(keras.metrics.Mean):  # type: ignore[misc]  # Keras is untyped
             self.count.assign_add(each.count)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "column": self._column}
 
 

@@ -67,7 +67,7 @@ def _label(call: Call, at: int) -> Any:
 
 
 def _scores(call: Call, inputs: int, named: Any) -> Any:
-    """Returns what each of the named classes or nodes, (…, places), gets before any activation."""
+    """Returns the scores of the named classes or nodes, (…, places), before any activation."""
     total = None if call.bias is None else ops.take(call.bias, named, axis=0)
     for at in range(inputs):
         tensor = call.inputs[at].tensor

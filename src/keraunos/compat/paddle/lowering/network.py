@@ -33,7 +33,7 @@ LENGTH = "_length"
 
 @dataclass(frozen=True)
 class Flow:
-    """What a layer returns in the functional graph: tensors as in `Value`, symbolic."""
+    """A layer's output in the functional graph: symbolic tensors as in `Value`."""
 
     tensor: Any
     mask: Any = None

@@ -1,4 +1,4 @@
-"""What happens behind a layer's own function: activation, dropout, clipping of the error, a cost's factor.
+"""The steps after a layer's own function: activation, dropout, clipping of the error, a cost's factor.
 
 Runs on the driver and on workers.
 """

@@ -1,7 +1,7 @@
 """Images in Paddle's flat order as tensors, and back. Runs on the driver and on workers.
 
 Layers compute with channels last, which is what processors are fast at; what flows between layers is flat, channel by
-channel. Where two such layers follow each other the changes of order cancel when the model is compiled, because the
+channel. If two such layers follow each other the changes of order cancel when the model is compiled, because the
 activation between them is applied before the order changes.
 """
 
@@ -36,7 +36,7 @@ def flat(images: Any) -> Any:
 
 
 def given(call: Call, images: Any) -> Value:
-    """Returns what a layer returns, from its images with channels last; the activation is applied here."""
+    """Returns a layer's output from its images with channels last; the activation is applied here."""
     mask, name = shared_mask(call), call.layer.active_type
     alone = takes_numbers_alone(name)
     tensor = like(call.inputs[0], flat(activate(name, images) if alone else images))
@@ -49,7 +49,7 @@ def like(value: Value, rows: Any) -> Any:
 
 
 def windows(images: Any, sides: tuple[int, int], strides: tuple[int, int], counts: tuple[int, int]) -> Any:
-    """Returns what lies under each place of a window: (rows, places, down, across, channels)."""
+    """Returns the pixels at each position of a window: (rows, places, down, across, channels)."""
     places = [
         images[:, _run(row, strides[0], counts[0]), _run(column, strides[1], counts[1])]
         for row in range(sides[0])

@@ -78,7 +78,7 @@ def pooled(images: Any, told: Settings) -> Any:
 def _highest(images: Any, sides: tuple[int, int], strides: tuple[int, int]) -> Any:
     """Returns the highest of every window.
 
-    Where windows overlap by whole strides, the highest of each stride's pixels is found once and not in every window
+    If windows overlap by whole strides, the highest of each stride's pixels is found once and not in every window
     that has them: with windows of 32 and strides of 8 that is a sixteenth of the work, forwards and backwards.
     """
     how = {"padding": "valid", "data_format": "channels_last"}
@@ -95,7 +95,7 @@ def _shares(
     counts: tuple[int, int],
     paddings: tuple[int, int],
 ) -> Any:
-    """What a mean over whole windows is multiplied by: padding is part of a window, what is beyond it is not."""
+    """The factor on a mean over whole windows: padding belongs to a window, pixels beyond it do not."""
     covered = []
     for image_side, side, stride, count, padding in zip(image_sides, sides, strides, counts, paddings):
         starts = np.arange(count) * stride - padding

@@ -74,7 +74,7 @@ class ParameterAttribute:
 
 
 class ExtraLayerAttribute:
-    """What a layer takes besides its own arguments.
+    """The attributes of a layer besides its own arguments.
 
     Args:
         error_clipping_threshold: the largest gradient by its output, element by element.

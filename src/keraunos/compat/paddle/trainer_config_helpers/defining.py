@@ -1,4 +1,4 @@
-"""What the layer functions share: names, defaults, and the step down to the raw language. On the driver."""
+"""Shared by the layer functions: names, defaults, and the call of the raw language. On the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a layer function returns, and the words for layers' types and levels of sequences. On the driver."""
+"""The result of a layer function, and the names of layer types and sequence levels. On the driver."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LayerType:
 
 
 class AggregateLevel:
-    """What a sequence is pooled down to: one row of all of it, or one row for each inner sequence."""
+    """The result of pooling a sequence: one row of all of it, or one row for each inner sequence."""
 
     TO_NO_SEQUENCE = "non-seq"
     TO_SEQUENCE = "seq"
@@ -91,7 +91,7 @@ class AggregateLevel:
 
 
 class ExpandLevel:
-    """What is spread over a sequence: one row, or one row for each inner sequence."""
+    """The input to expand over a sequence: one row, or one row for each inner sequence."""
 
     FROM_NO_SEQUENCE = AggregateLevel.TO_NO_SEQUENCE
     FROM_SEQUENCE = AggregateLevel.TO_SEQUENCE

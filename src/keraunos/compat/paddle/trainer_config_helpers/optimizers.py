@@ -30,7 +30,7 @@ class Optimizer:
     """Something that `settings` takes: words for the raw `Settings`, and defaults for parameters made afterwards."""
 
     def to_setting_kwargs(self) -> dict[str, Any]:
-        """Returns what it adds to `Settings`."""
+        """Returns its arguments for `Settings`."""
         return {}
 
     def extra_settings(self) -> None:

@@ -57,7 +57,7 @@ class Average:
             np.copyto(parameters, (self._open + self._before) / length, casting="same_kind")
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """Returns what `restore` takes."""
+        """Returns the state for `restore`."""
         numbers = (
             self._open_length,
             self._before_length,

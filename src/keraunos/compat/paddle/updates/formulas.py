@@ -1,4 +1,4 @@
-"""What Paddle's learning methods compute, element by element. Runs where the parameters live, and on workers.
+"""The formulas of Paddle's learning methods, element by element. Runs where the parameters live, and on workers.
 
 `g` is the gradient summed over the batch and the trainers, `w` the parameter, `rate` the scheduled rate times the
 parameter's own, `μ` its momentum and `λ` its decay. Every formula takes the array namespace that it is to compute with,
@@ -51,7 +51,7 @@ class Attributes:
         return 0.0 if self.is_proximal else self.decay_rate
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what differs from the defaults, as plain data that the constructor takes."""
+        """Returns the arguments that differ from the defaults, as plain data."""
         usual = asdict(Attributes())
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
@@ -219,7 +219,7 @@ _METHODS: Mapping[str, Callable[..., Moved]] = {
     "momentum": _momentum,
     "torch_momentum": _torch_momentum,
     # For sparse parameters Paddle keeps sums `u -= a rate g` and `v += t a rate g`, with `a = a / μ`, `t += 1 / a` and
-    # `w = t u + v`, so that rows without a gradient need no visit. Where every row is visited, that is momentum: it is
+    # `w = t u + v`, so that rows without a gradient need no visit. If every row is visited, that is momentum: it is
     # `u / a`. The sums themselves grow without bound, and Paddle starts them afresh from time to time.
     "sparse_momentum": _momentum,
     "adagrad": _adagrad,

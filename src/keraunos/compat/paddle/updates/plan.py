@@ -57,7 +57,7 @@ def optimizer_of(
     *,
     samples_per_pass: int | None = None,
 ) -> PaddleOptimizer:
-    """Returns what a trainer steps with by itself, and what a model taken alone is compiled with."""
+    """Returns the optimizer for a trainer's own steps, with which a single model is compiled."""
     check_settings(opt, parameters)
     # The average is the servers' matter.
     _check_samples_per_pass(replace(opt, average_window=0.0), parameters, samples_per_pass)

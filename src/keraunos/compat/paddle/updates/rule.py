@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class PaddleRule(Rule):
-    """What both kinds of server share: the count of rows, the passes, and the average over the last updates."""
+    """Common base of both servers' rules: the count of rows, the passes, and the average over the last updates."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)

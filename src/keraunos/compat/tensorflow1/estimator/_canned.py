@@ -151,7 +151,7 @@ def _dense(
 
 
 def _optimizer(given: Any, rate: float) -> Any:
-    """Returns the optimizer that was given, or that a name stands for; created for every graph."""
+    """Returns the given optimizer, or the one of a name; created for every graph."""
     named = {
         "Adagrad": _v1.train.AdagradOptimizer,
         "Adam": _v1.train.AdamOptimizer,

@@ -62,7 +62,7 @@ class Estimator:
 
     @property
     def params(self) -> Any:
-        """What the model function is given."""
+        """The `params` of the model function."""
         return copy.deepcopy(self._params)
 
     @property

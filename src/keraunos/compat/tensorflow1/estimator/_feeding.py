@@ -1,4 +1,4 @@
-"""What an input function returns, as tensors of a graph. Runs on the driver."""
+"""Converts the result of an input function to tensors of a graph. Runs on the driver."""
 
 from __future__ import annotations
 

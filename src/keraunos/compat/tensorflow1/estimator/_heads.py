@@ -37,7 +37,7 @@ class EstimatorHead(ABC):
 
     @abstractmethod
     def measures(self, predictions: Mapping[str, Any], labels: Any, weights: Any) -> dict[str, Any]:
-        """Returns what is measured in an evaluation."""
+        """Returns the metrics of an evaluation."""
 
     @abstractmethod
     def exported(self, predictions: Mapping[str, Any]) -> Any:

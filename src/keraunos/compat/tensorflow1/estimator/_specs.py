@@ -11,7 +11,7 @@ _v1 = _mode.tensorflow_1()
 
 
 class ModeKeys:
-    """What a model function is called for."""
+    """The mode in which a model function is called."""
 
     TRAIN = "train"
     EVAL = "eval"

@@ -124,7 +124,7 @@ class SparkSession:
 
     @property
     def history(self) -> History | None:
-        """What the last run over an RDD measured: the means of the scalar tensors among its fetches."""
+        """The measures of the last run over an RDD: the means of the scalar tensors among its fetches."""
         return self._history
 
     def get_session(self) -> Any:

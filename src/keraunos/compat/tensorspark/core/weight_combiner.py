@@ -64,10 +64,10 @@ class UpdateMeanWeightCombiner(WeightCombiner):
 
 
 class DeltaWeightCombiner(WeightCombiner):
-    """What a worker has changed is added to the shared weight: W + (pushed - pulled by that worker).
+    """Adds a worker's change to the shared weight: W + (pushed - pulled by that worker).
 
-    What a worker pulled is told with `pulled`. Until it is, a worker is taken to have what `compute` last gave for
-    it, and before that what the shared weight was in the beginning.
+    Report the weight that a worker pulled with `pulled`. Until it is, a worker is taken to have what `compute` last
+    gave for it, and before that what the shared weight was in the beginning.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from keraunos.launch.spark import worker_environment
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session
 
-# Where the old library's document puts the files.
+# The folder of the files in the old library's document.
 DATA_DIR = "/data"
 
 

@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 
 class ZooContext:
-    """What a program asked for before its context is made.
+    """The program's settings before its context is created.
 
     `log_output` asked for the output of Spark's process. That comes with the program's own in any case, as long as
     nobody redirects it.

@@ -66,7 +66,7 @@ class ChainedPreprocessing(Preprocessing):
         return any(each.draws for each in self.transformers)
 
     def transform(self, value: Any) -> Any:
-        """Returns what the last of them makes of a value."""
+        """Returns the result of the last step for a value."""
         for each in self.transformers:
             value = each.transform(value)
         return value
@@ -184,7 +184,7 @@ class FeatureToTupleAdapter(Preprocessing):
         return self.sample_transformer.draws
 
     def transform(self, value: Any) -> Any:
-        """Returns what the step makes of the feature and no label."""
+        """Returns the step's result for the feature, without a label."""
         return self.sample_transformer.transform((value, None))
 
 
@@ -201,7 +201,7 @@ class BigDLAdapter(Preprocessing):
         return self.bigdl_transformer.draws
 
     def transform(self, value: Any) -> Any:
-        """Returns what the step makes of it."""
+        """Returns the step's result."""
         return self.bigdl_transformer.transform(value)
 
 

@@ -15,7 +15,7 @@ from keras import ops  # noqa: E402 - the same
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class RReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What is below zero, times a slope that is drawn for each element in training, and is the mean otherwise.
+    """Multiplies negative values by a slope, drawn per element in training, otherwise the mean.
 
     Args:
         lower: the smallest slope.

@@ -37,5 +37,5 @@ class GivenValues(keras.initializers.Initializer):  # type: ignore[misc]  # Kera
         return keras.ops.convert_to_tensor(self.values, dtype=dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns no values: an archive has those that the weight has by then."""
+        """Returns no values: an archive contains the weight's own values."""
         return {}

@@ -65,7 +65,7 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
             )
 
     def call(self, inputs: Any) -> Any:
-        """Returns what was scaled and shifted."""
+        """Returns the scaled and shifted input."""
         found = inputs
         if self.kernel is not None:
             found = found * self._fitted(self.kernel, inputs.shape)
@@ -111,7 +111,7 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class ChannelPReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What is below zero, times a slope that is learned: one for all, or one for each channel.
+    """Multiplies negative values by a trained slope: one for all, or one per channel.
 
     Args:
         planes: the number of channels, the first dimension behind the batch; 0 for one slope.

@@ -48,7 +48,7 @@ def save_checkpoint(path: str, state: TrainingState, layout: Layout, vector: Vec
 
 
 def read_checkpoint(path: str, version: Any) -> SavedVariables:
-    """Returns what was written after `version` steps."""
+    """Returns the checkpoint after `version` steps."""
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise JobError(f"`version` must be a number of steps. Received: {version!r}.")
     folder = given_path(path)

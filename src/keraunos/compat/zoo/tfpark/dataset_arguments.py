@@ -1,4 +1,4 @@
-"""What is asked of the arguments of a `TFDataset`. Runs on the driver."""
+"""Checks of the arguments of a `TFDataset`. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def memory_budget_of(memory_type: Any) -> int | None:
 
 
 def refused(name: str, what: str, instead: str) -> JobError:
-    """Returns what a way to make a dataset that is not here raises."""
+    """Returns the error for an unsupported way to create a dataset."""
     return JobError(
         f"TFDataset.{name} must be replaced: there is no such thing here as {what}. {instead}, and use "
         "TFDataset.from_dataframe or TFDataset.from_rdd."

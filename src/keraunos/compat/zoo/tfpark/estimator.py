@@ -128,7 +128,7 @@ class TFEstimator:
     def train(self, input_fn: Callable[..., Any], steps: int | None = None, session_config: Any = None) -> TFEstimator:
         """Train for more steps, from the newest checkpoint in `model_dir`, and write a new one. Returns itself.
 
-        Where `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` trains in this process.
+        If `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` trains in this process.
         """
         import tensorflow as tf
 
@@ -162,7 +162,7 @@ class TFEstimator:
     ) -> Any:
         """Returns the results of validation methods over all rows, such as `acc Top1Accuracy`, and the mean `loss`.
 
-        Where `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
+        If `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
 
         Args:
             input_fn: returns a dataset of (features, labels).
@@ -196,7 +196,7 @@ class TFEstimator:
     ) -> Any:
         """Returns an RDD of what the model function predicts for each record, in the records' order.
 
-        Its elements are arrays, lists of them, or dicts where the predictions are one. Where `input_fn` returns no
+        Its elements are arrays, lists of them, or dicts where the predictions are one. If `input_fn` returns no
         `TFDataset`, it is a list from `tf.estimator.Estimator`.
         """
         import tensorflow as tf
@@ -352,7 +352,7 @@ def _apart(tensors: Any) -> tuple[Any, Any]:
 
 
 def _predicted(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    """Returns what tensors are for each record; for a record at a time where the graph is made for single ones."""
+    """Returns the values of tensors for each record, one record at a time if the graph requires it."""
     predictor = TFPredictor(session, outputs)
     return predictor.predict() if dataset.has_batch else predictor.predict_rows(1)
 

@@ -1,4 +1,4 @@
-"""What a `TFEstimator` measures: validation methods by name, on the rows that Spark predicts for.
+"""The measures of a `TFEstimator`: validation methods by name, on the rows that Spark predicts for.
 
 Runs on the driver and on executors.
 """
@@ -96,7 +96,7 @@ class Measures:
 
 
 def _states(methods: Sequence[ValidationMethod], measures_loss: bool, rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yields what the rows of a partition add, portion by portion."""
+    """Yields the states of a partition's rows, portion by portion."""
     left = iter(rows)
     while portion := list(islice(left, _PORTION)):
         columns = list(zip(*(row if isinstance(row, list) else [row] for row in portion), strict=True))

@@ -1,4 +1,4 @@
-"""What tensors the columns of a DataFrame become. Runs on the driver."""
+"""The tensors for the columns of a DataFrame. Runs on the driver."""
 
 from __future__ import annotations
 

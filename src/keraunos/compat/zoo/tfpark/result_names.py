@@ -1,4 +1,4 @@
-"""What the results of metrics are called on Spark: Analytics Zoo's names for them. Runs on the driver."""
+"""The names of metrics' results on Spark, as in Analytics Zoo. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def summary_tag(metric: str) -> str:
 
 
 def validation_results(logs: Mapping[str, float]) -> dict[str, float]:
-    """Returns what workers measured on rows to validate on, among the logs of a lap."""
+    """Returns the validation results of workers from the logs of a lap."""
     return {name.removeprefix(VALIDATION): value for name, value in logs.items() if name.startswith(VALIDATION)}

@@ -41,7 +41,7 @@ class RowSource(ABC):
         """Returns the training data for a fit with this many workers."""
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
-        """Returns what such a fit trains on, and another source's rows, which are marked, to validate on."""
+        """Returns the training data of such a fit, with the marked rows of another source for validation."""
         training, other = self.training(workers), validation.training(workers)
         assert isinstance(training, RDD)
         assert isinstance(other, RDD)

@@ -1,4 +1,4 @@
-"""What one record of a dataset looks like: tensors in lists, tuples and dicts. Runs on the driver and on workers.
+"""The structure of a dataset's record: tensors in lists, tuples and dicts. Runs on the driver and on workers.
 
 A structure is a nest whose leaves are `TensorMeta`. Records have the same nest with arrays as leaves; they travel flat,
 one entry a leaf, in the order in which `flatten` meets them.
@@ -129,7 +129,7 @@ def named(structure: Any, name: str) -> Any:
 def flat_records(structure: Any, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """Records as flat tuples of arrays that fit their tensors; runs on executors.
 
-    Where the structure is a plain list, or features alone, a record may have more entries, which are left out.
+    If the structure is a plain list, or features alone, a record may have more entries, which are left out.
     """
     metas = flatten(structure)
     plain = isinstance(structure, list) and all(isinstance(each, TensorMeta) for each in structure)

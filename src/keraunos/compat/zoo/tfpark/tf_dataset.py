@@ -423,7 +423,7 @@ class TFDataset:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What fills each of the tensors."""
+        """The column or entry for each of the tensors."""
         columns = self.row_source.columns() or tuple(self.input_names)
         return tuple(
             Slot(meta.name, (column,), shape=meta.shape, kind="bytes" if meta.dtype == STRING else "number")
@@ -431,7 +431,7 @@ class TFDataset:
         )
 
     def columns(self) -> Columns:
-        """What fills the graph's inputs: all tensors, or features and labels apart where records are such pairs."""
+        """The structure of the graph's inputs: all tensors, or features and labels if records are such pairs."""
         slots = self.slots
         features = len(flatten(self.tensor_structure[0])) if self.has_labels else len(slots)
         return Columns(features=slots[:features], labels=slots[features:])
@@ -443,7 +443,7 @@ class TFDataset:
     def training_rows(self, columns: Columns, workers: int) -> Any:
         """Returns the training data for this many workers, with an entry for each of the columns.
 
-        Where the columns name one that marks rows to validate on, those are among them.
+        If the columns name one that marks rows to validate on, those are among them.
         """
         if columns.validation is None or self.validation_source is None:
             rows = self.row_source.training(workers)

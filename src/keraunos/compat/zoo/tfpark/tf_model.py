@@ -9,7 +9,7 @@ from keraunos.learners.registry import load_home
 
 
 class TrainingHelper:
-    """What is trained: `tf_model.training_helper_layer`."""
+    """The trained layer: `tf_model.training_helper_layer`."""
 
     def __init__(self, trained: Trainable) -> None:
         self._trained = trained
@@ -23,7 +23,7 @@ class TrainingHelper:
 
 
 class TFModel:
-    """What a `TFOptimizer` trains."""
+    """The model of a `TFOptimizer`."""
 
     def __init__(self, trained: Trainable) -> None:
         self.training_helper_layer = TrainingHelper(trained)

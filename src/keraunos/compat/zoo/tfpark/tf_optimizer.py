@@ -237,7 +237,7 @@ class TFOptimizer:
 
     @property
     def tf_model(self) -> TFModel:
-        """What is trained; `tf_model.training_helper_layer.get_weights()` returns its weights."""
+        """The trained model; `tf_model.training_helper_layer.get_weights()` returns its weights."""
         return TFModel(self._graph)
 
     @property

@@ -1,6 +1,6 @@
 """`TFNet`: a TensorFlow graph by itself, or as a layer of a Keras model on TensorFlow. Runs on driver and workers.
 
-The class is a Keras layer, so importing this module settles that Keras runs on TensorFlow in this process; where it was
+The class is a Keras layer, so importing this module settles that Keras runs on TensorFlow in this process; if it was
 imported with another backend, an error says so.
 """
 
@@ -209,7 +209,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return np.stack(found) if found and len(self._graph.outputs) == 1 else found
 
     def evaluate(self, dataset: Any, batch_size: int, val_methods: Sequence[Any]) -> list[Any]:
-        """What validation methods make of the net's output, which executors compute: an `EvaluatedResult` for each.
+        """The results of validation methods for the net's output, computed on executors: an `EvaluatedResult` for each.
 
         Args:
             dataset: an RDD of `Sample`s, or of lists of arrays, inputs first, then a label; or a `TFDataset` of pairs

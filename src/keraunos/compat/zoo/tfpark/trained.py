@@ -1,4 +1,4 @@
-"""What a `TFOptimizer` needs of whatever it trains: a graph, or a Keras model. Runs on the driver."""
+"""The interface of models that a `TFOptimizer` trains: a graph, or a Keras model. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Trainable(Protocol):
         """Whether rows to validate on must be there."""
 
     def columns(self) -> Columns:
-        """Returns what of a record feeds what."""
+        """Returns the entry of a record for each input."""
 
     def source(self) -> ModelSource:
         """It, with its present values, for the workers."""
@@ -54,10 +54,10 @@ class Trainable(Protocol):
         """Take the values of a vector, which lie as in `source`."""
 
     def custom_objects(self) -> dict[str, Any]:
-        """Returns what workers need to measure it, beside what is in `source`."""
+        """Returns the objects that workers need to measure it, in addition to `source`."""
 
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """Returns what was measured on the rows to validate on, by name, from a lap's logs."""
+        """Returns the validation results by name, from a lap's logs."""
 
     def tag(self, name: str) -> str:
         """Returns the tag of a score in a validation summary."""

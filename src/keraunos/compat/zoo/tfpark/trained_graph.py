@@ -25,7 +25,7 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured on validation rows: methods that compare an output with a label, and scalars by name.
+    """The measures on validation rows: methods that compare an output with a label, and scalars by name.
 
     With `loss_first` the loss is the first of the scalars, as `Loss`.
     """
@@ -40,7 +40,7 @@ class Measured:
     def of(
         cls, outputs: Any, labels: Any, methods: Any, scalars: Mapping[str, Any] | None, loss: Any = None
     ) -> Measured:
-        """What a user asked for with `val_outputs`, `val_labels`, `val_method` and `metrics`, and the graph's loss."""
+        """The measures of `val_outputs`, `val_labels`, `val_method` and `metrics`, and the graph's loss."""
         given = {"val_outputs": outputs, "val_labels": labels, "val_method": methods}
         missing = [name for name, value in given.items() if value is None]
         if 0 < len(missing) < 3:
@@ -133,7 +133,7 @@ class TrainedGraph:
         return bool(self.measured.methods or self.measured.loss_first)
 
     def columns(self) -> Columns:
-        """Returns what of a record feeds which placeholder."""
+        """Returns the entry of a record for each placeholder."""
         return self.dataset.columns()
 
     def source(self) -> ModelSource:
@@ -201,7 +201,7 @@ class TrainedGraph:
         return GraphArchive.from_bytes(source.archive).layout
 
     def _measure(self, arrays: Sequence[Array]) -> dict[str, float]:
-        """What is measured on rows, one array per tensor of the dataset, with the values that the session has now."""
+        """The measures on rows, one array per tensor of the dataset, with the session's current values."""
         from keraunos.learners.graph_network import Port
 
         measured = self.measured

@@ -112,7 +112,7 @@ def source_of(model: Any) -> ModelSource:
 
 
 def feature_slots(model: Any, dataset: TFDataset) -> tuple[Slot, ...]:
-    """Returns what of a record feeds the model's inputs."""
+    """Returns the entries of a record for the model's inputs."""
     names = _names(model, "input")
     return _renamed(dataset, dataset.features_and_labels(len(names))[0], names, "features")
 

@@ -1,4 +1,4 @@
-"""What a `TFOptimizer` does between steps: end, validate, save, summarise, by its triggers. Runs on the driver.
+"""The actions of a `TFOptimizer` between steps: end, validate, save, summarise, by its triggers. Runs on the driver.
 
 Triggers are asked where the workers meet the driver. The schedule is laid so that this is the case after every step
 at which one may fire; what is noted of single steps is noted when the stretch that they are in has ended.
@@ -35,7 +35,7 @@ class CheckpointSink(Protocol):
 
 @dataclass
 class Plan:
-    """When to do what, and what to do then.
+    """The triggers of actions, and the actions.
 
     Attributes:
         end: when the training ends.
@@ -121,7 +121,7 @@ class TrainingHooks(Hooks):
             self._losses[step] = (total + float(loss) * float(count), counted + float(count))
 
     def end_lap(self, lap: Lap) -> bool:
-        """Note the steps of the lap, then do what fires; whether the end has come."""
+        """Record the steps of the lap, then run the actions that are due. Returns whether training ends."""
         states = self._states(lap)
         self.state = states[-1]
         self._note_steps(states)

@@ -101,7 +101,7 @@ class Sequential(Container):
 
 
 class Concat(Container):
-    """What several modules make of one input, joined along a dimension."""
+    """The outputs of several modules for one input, joined along a dimension."""
 
     def __init__(self, dimension: int, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
@@ -117,7 +117,7 @@ class Concat(Container):
 
 
 class ConcatTable(Container):
-    """What several modules make of one input, as a list."""
+    """The outputs of several modules for one input, as a list."""
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
         """Returns the list."""

@@ -1,4 +1,4 @@
-"""What BigDL's modules share: a layer of Keras, or a container of modules. Runs on the driver.
+"""Base classes of BigDL's modules: a layer of Keras, or a container of modules. Runs on the driver.
 
 A module's inputs have their batch first. Its weights are made with it; the shapes of its inputs come with the first
 batch or with the records that it is trained on.

@@ -49,7 +49,7 @@ def evaluated(module: Layer, records: Any, batch_size: int, methods: Any) -> lis
 
 
 def measured(model: Any, arrays: Sequence[Array], batch_size: int, methods: Sequence[Any]) -> list[EvaluatedResult]:
-    """Returns what validation methods make of arrays, inputs first, then labels."""
+    """Returns the results of validation methods for arrays, inputs first, then labels."""
     count = len(model.inputs)
     inputs = list(arrays[:count])
     found = model.predict(inputs if count > 1 else inputs[0], batch_size=batch_size, verbose=0)

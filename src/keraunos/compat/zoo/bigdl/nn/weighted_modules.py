@@ -355,7 +355,7 @@ class Scale(_Scaled):
 
 
 class PReLU(_Weighted):
-    """What is below zero, times a slope that is learned: one for all, or one for each channel."""
+    """Multiplies negative values by a trained slope: one for all, or one per channel."""
 
     def __init__(self, n_output_plane: int = 0, bigdl_type: str = "float") -> None:
         layer = ChannelPReLU(n_output_plane)

@@ -59,7 +59,7 @@ class Summary:
         self._writer.add_histogram(tag, values, step)
 
     def read_scalar(self, tag: str) -> npt.NDArray[np.float64]:
-        """Returns what was noted under a tag: a row each of step, value and time in seconds."""
+        """Returns the scalars of a tag: rows of step, value and time in seconds."""
         self.sync()
         if not self._place.exists():
             return read_scalars(self.folder, tag)
@@ -93,7 +93,7 @@ class Summary:
 
 
 class TrainSummary(Summary):
-    """What is noted of the training, in `log_dir/app_name/train`: `Loss` and `Throughput` of every step.
+    """The summary of the training, in `log_dir/app_name/train`: `Loss` and `Throughput` of every step.
 
     `LearningRate`, and `Parameters` (a histogram of each variable), are written at the times of `set_summary_trigger`.
     """
@@ -118,7 +118,7 @@ class TrainSummary(Summary):
 
 
 class ValidationSummary(Summary):
-    """What is noted of validations, in `log_dir/app_name/validation`: each method's result, under its name."""
+    """The summary of validations, in `log_dir/app_name/validation`: each method's result, under its name."""
 
     part = "validation"
 

@@ -49,7 +49,7 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a trigger needs to be asked exactly, and when it fires at the latest.
+    """The conditions under which a trigger must be checked, and when it fires at the latest.
 
     Attributes:
         lap: it must be asked after every this many steps; `None` if the ends of epochs suffice.
@@ -189,7 +189,7 @@ class TriggerAnd(Trigger):
         return all(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """Returns what any of them needs; it has fired by the last of the moments by which each has."""
+        """Returns the needs of all of them; it has fired at the latest when the last of them has."""
         needs = [each.needs() for each in self.triggers]
         steps = [each.steps for each in needs if each.steps is not None]
         # An epoch has at least one step, so a bound in steps is one in epochs too.
@@ -220,7 +220,7 @@ class TriggerOr(Trigger):
         return any(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """Returns what any of them needs; it has fired by the first of the moments by which one has."""
+        """Returns the needs of all of them; it has fired at the latest when the first of them has."""
         needs = [each.needs() for each in self.triggers]
         return Needs(
             _lap([each.lap for each in needs]),

@@ -37,17 +37,17 @@ class ValidationMethod(ABC):
 
     @property
     def name(self) -> str:
-        """What a program calls it."""
+        """The name in a program."""
         return type(self).__name__
 
     @property
     def tag(self) -> str:
-        """What its results go by in summaries and dicts: BigDL's word for it, which may be another one."""
+        """The name of its results in summaries and dicts: BigDL's name, which may differ."""
         return self.name
 
     @abstractmethod
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds."""
+        """Returns the state of a batch."""
 
     def merge(self, states: Iterable[State]) -> State:
         """Returns the state of all the batches together."""
@@ -66,7 +66,7 @@ class Top1Accuracy(ValidationMethod):
     """The share of rows whose class is the one with the largest output; of one output, 0.5 divides two classes."""
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         scores = _scores(output)
         given = (scores[:, 0] >= 0.5).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.array([np.count_nonzero(given == class_of(label, scores)), len(scores)], dtype=np.float64)
@@ -90,7 +90,7 @@ class Top5Accuracy(ValidationMethod):
     """The share of rows whose class is among the five with the largest outputs."""
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         scores = _scores(output)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
         right = (best == class_of(label, scores)[:, np.newaxis]).any(axis=1)
@@ -106,7 +106,7 @@ class TreeNNAccuracy(Top1Accuracy):
         return "TreeNNAccuracy()"
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         nodes, labels = np.asarray(output), np.asarray(label)
         if nodes.ndim != 3:
             raise DataError(
@@ -119,7 +119,7 @@ class TreeNNAccuracy(Top1Accuracy):
 class Loss(ValidationMethod):
     """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities.
 
-    Where a graph with its own loss is validated, that loss is the default.
+    For a graph with its own loss, that loss is the default.
     """
 
     def __init__(self, cri: Criterion | None = None, bigdl_type: str = "float") -> None:
@@ -130,7 +130,7 @@ class Loss(ValidationMethod):
             raise JobError(f"`cri` must be one of bigdl.nn.criterion's criteria. Received: {cri!r}.")
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: the sum of the losses, and rows."""
+        """Returns the state of a batch: the sum of the losses, and rows."""
         losses = self.criterion.rows(np.asarray(output), np.asarray(label))
         return np.array([losses.sum(), losses.size], dtype=np.float64)
 
@@ -139,7 +139,7 @@ class MAE(ValidationMethod):
     """The mean absolute difference."""
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: the sum of the rows' means, and rows."""
+        """Returns the state of a batch: the sum of the rows' means, and rows."""
         means = AbsCriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
 
@@ -160,7 +160,7 @@ class AUC(ValidationMethod):
         return "AucScore"
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: how many rows of each class lie between two thresholds, output by output."""
+        """Returns the state of a batch: how many rows of each class lie between two thresholds, output by output."""
         scores, truth = np.asarray(output, dtype=np.float32), np.asarray(label)
         columns = scores.shape[1] if scores.ndim == 2 else 1
         if scores.size != truth.size or scores.ndim > 2 or (columns > 1 and scores.shape != truth.shape):
@@ -215,10 +215,10 @@ class _Ranking(ValidationMethod):
 
     @abstractmethod
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Returns what ranks, counted from 1, are worth."""
+        """Returns the gains of ranks, counted from 1."""
 
     def state(self, output: Array, label: Array) -> State:
-        """Returns what a batch adds: the gains, and questions."""
+        """Returns the state of a batch: the gains, and questions."""
         length = self.neg_num + 1
         scores, truth = np.asarray(output, dtype=np.float64), np.asarray(label)
         if scores.size % length or scores.size != truth.size:
@@ -251,7 +251,7 @@ class NDCG(_Ranking):
     """The same, a hit at rank r counting `log 2 / log(r + 1)`."""
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Returns what a hit is worth."""
+        """Returns the gain of a hit."""
         return np.asarray(np.where(ranks <= self.k, np.log(2) / np.log(ranks + 1), 0.0))
 
 

@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
 
 
 def passed_on(module: str, name: str) -> Any:
-    """Returns what a module that took everything from this one has under a name."""
+    """Returns the object that a star import of this module exported under a name."""
     if name in __all__:
         return getattr(sys.modules[__name__], name)
     raise AttributeError(f"module {module!r} has no attribute {name!r} here.")
@@ -201,7 +201,7 @@ class Sample:
 
 
 class EvaluatedResult:
-    """What a validation method found."""
+    """The result of a validation method."""
 
     def __init__(self, result: float, total_num: int, method: str) -> None:
         self.result = result

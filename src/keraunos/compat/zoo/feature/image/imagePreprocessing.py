@@ -139,7 +139,7 @@ class ImageColorJitter(colours.ColorJitter, ImagePreprocessing):
 
 
 class ImageChannelNormalize(colours.ChannelNormalize, ImagePreprocessing):
-    """The mean of each channel taken away, then divided by its deviation."""
+    """Subtracts the mean of each channel, then divides by its deviation."""
 
 
 class ImagePixelNormalize(colours.PixelNormalize, ImagePreprocessing):

@@ -119,7 +119,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getTrainSummary(self) -> TrainSummary | None:
-        """Returns what is noted of the training."""
+        """Returns the training summary."""
         return self.train_summary
 
     def setValidationSummary(self, val: ValidationSummary) -> Self:
@@ -128,7 +128,7 @@ class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type:
         return self
 
     def getValidationSummary(self) -> ValidationSummary | None:
-        """Returns what is noted of validations."""
+        """Returns the validation summary."""
         return self.validation_summary
 
     def setValidation(self, trigger: Any, val_df: Any, val_method: Any, batch_size: int) -> Self:

@@ -49,7 +49,7 @@ class HasTotalBatchSize(NNStage):
 
 
 class HasThreshold(NNStage):
-    """What divides the classes 0 and 1 of a model with one output."""
+    """The threshold between the classes 0 and 1 of a model with one output."""
 
     threshold, getThreshold, setThreshold = param(
         "an output above it is of class 1, and else of class 0", _number, default=0.5

@@ -129,7 +129,7 @@ class ColorJitter(Drawing):
 
 
 class ChannelNormalize(FeatureTransformer):
-    """The mean of each channel taken away, then divided by its deviation."""
+    """Subtracts the mean of each channel, then divides by its deviation."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class ChannelNormalize(FeatureTransformer):
 
 
 class ChannelScaledNormalizer(FeatureTransformer):
-    """The mean of each channel taken away, then all multiplied by `scale`."""
+    """Subtracts the mean of each channel, then multiplies by `scale`."""
 
     def __init__(self, mean_r: int, mean_g: int, mean_b: int, scale: float, bigdl_type: str = "float") -> None:
         del bigdl_type

@@ -79,11 +79,11 @@ class ImageFeature:
         return np.asarray(self._state.get(LABEL, [-1.0]), np.float32)
 
     def keys(self) -> list[str]:
-        """Returns what is known of the image."""
+        """Returns all entries of the image."""
         return sorted(self._state)
 
     def get(self, key: str) -> Any:
-        """Returns what is known under a key, or `None`."""
+        """Returns the entry of a key, or `None`."""
         return self._state.get(key)
 
     def copy(self) -> ImageFeature:

@@ -184,7 +184,7 @@ def _along(mat: Mat, axis: int, length: int, mode: int) -> Mat:
 def _taps(had: int, length: int, mode: int) -> tuple[npt.NDArray[np.int64], Floats]:
     """For each new place the old ones that it is made of, and their weights."""
     if mode == AREA:
-        # Where it enlarges, OpenCV's area mode interpolates between the two nearest in its own way.
+        # If it enlarges, OpenCV's area mode interpolates between the two nearest in its own way.
         at = np.arange(length)
         whole = np.floor(at * (had / length))
         share = (at + 1) - (whole + 1) * (length / had)

@@ -1,4 +1,4 @@
-"""What every step between a record and a model has in common. Runs on executors; steps are made on the driver.
+"""Base class of the steps between a record and a model. Runs on executors; steps are made on the driver.
 
 A step is plain data and is pickled with the task that runs it. `draws` is true if it uses random numbers.
 """
@@ -22,10 +22,10 @@ class Preprocessing(ABC):
 
     @abstractmethod
     def transform(self, value: Any) -> Any:
-        """Returns what becomes of one value."""
+        """Returns the result for one value."""
 
     def apply(self, values: Iterator[Any]) -> Iterator[Any]:
-        """Returns what becomes of many."""
+        """Returns the results for many values."""
         return map(self.transform, values)
 
     def __call__(self, images: Any) -> Any:

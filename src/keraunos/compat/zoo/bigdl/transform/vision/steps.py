@@ -88,7 +88,7 @@ class Pipeline(FeatureTransformer):
         return any(each.draws for each in self.transformers)
 
     def transform(self, value: Any) -> Any:
-        """Returns what the last of them makes of it."""
+        """Returns the result of the last of them."""
         for each in self.transformers:
             value = each.transform(value)
         return value

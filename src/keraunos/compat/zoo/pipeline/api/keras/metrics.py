@@ -37,7 +37,7 @@ class MSE(MAE):
     """The mean square of the difference."""
 
     def state(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """Returns what a batch adds: the sum of the rows' means, and rows."""
+        """Returns the state of a batch: the sum of the rows' means, and rows."""
         means = MSECriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
 

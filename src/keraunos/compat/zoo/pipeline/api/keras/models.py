@@ -45,7 +45,7 @@ from keraunos.compat.zoo.pipeline.api.keras.weight_files import write_weights  #
 
 
 class KerasNet:
-    """What `Sequential` and `Model` share; `model` is the Keras model."""
+    """Base class of `Sequential` and `Model`; `model` is the Keras model."""
 
     model: Any
 
@@ -245,11 +245,11 @@ class KerasNet:
         self._val_summary = ValidationSummary(log_dir, app_name)
 
     def get_train_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """Returns what was noted of training under a tag: rows of step, value and time."""
+        """Returns the training summary of a tag: rows of step, value and time."""
         return _read(self._train_summary, tag)
 
     def get_validation_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted of validations under a metric's name, or BigDL's tag for it: rows of step, value and time."""
+        """The validation summary of a metric's name, or of BigDL's tag for it: rows of step, value and time."""
         noted = (_read(self._val_summary, name) for name in (tag, *training.TAGS.get(tag, ())))
         return next((rows for rows in noted if len(rows)), np.zeros((0, 3)))
 

@@ -23,7 +23,7 @@ _registered = keras.saving.register_keras_serializable("keraunos.zoo")
 
 
 class LossFunction(keras.losses.Loss):  # type: ignore[misc]  # Keras is untyped
-    """What all of these losses share; `own` has the arguments that make one of them again."""
+    """Base class of these losses; `own` has the arguments of the constructor."""
 
     def __init__(self, bigdl_type: str = "float", **own: Any) -> None:
         float_type(bigdl_type)

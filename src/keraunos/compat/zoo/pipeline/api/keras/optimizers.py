@@ -76,7 +76,7 @@ class AdamWeightDecay(_Unsaved):
         lr: the learning rate.
         warmup_portion: the share of `total` in which the rate grows from 0; -1 for none.
         total: over how many steps the rate changes; -1 for a rate that stays.
-        schedule: how it falls then: "linear", "cosine", or "constant" for not at all.
+        schedule: how it falls after that: "linear", "cosine", or "constant" for not at all.
         beta1: how much of the gradient's mean stays in a step.
         beta2: the same, of its square.
         epsilon: what is added to the root of the squares.

@@ -79,7 +79,7 @@ class Clipping:
 
 
 class Records:
-    """What is trained, evaluated or predicted on: arrays of the driver's, or an RDD."""
+    """The records for training, evaluation or prediction: arrays on the driver, or an RDD."""
 
     def __init__(self, x: Any, y: Any, argument: str = "x") -> None:
         self.rdd = x if hasattr(x, "mapPartitions") else None

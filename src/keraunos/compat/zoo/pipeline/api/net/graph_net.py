@@ -19,7 +19,7 @@ import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 
-# Where an operation has the arrays that are trained among its inputs.
+# The positions of trained arrays among an operation's inputs.
 _WEIGHTS = {
     "BiasAdd": (1,),
     "Conv1D": (1,),

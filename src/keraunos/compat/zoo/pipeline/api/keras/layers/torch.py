@@ -232,7 +232,7 @@ def Square(input_shape: Shape = None, **named: Any) -> Any:
 
 
 def HardShrink(value: float = 0.5, input_shape: Shape = None, **named: Any) -> Any:
-    """Returns what is farther than `value` from zero; zero for all else."""
+    """Returns values farther than `value` from zero; zero for others."""
     return computed("hard_shrink", input_shape, named, value=float(value))
 
 
@@ -247,12 +247,12 @@ def Negative(input_shape: Shape = None, **named: Any) -> Any:
 
 
 def PReLU(n_output_plane: int = 0, input_shape: Shape = None, **named: Any) -> Any:
-    """Returns what is below zero, times a slope that is learned: one for all, or one for each channel."""
+    """Returns a layer that multiplies negative values by a trained slope: one for all, or one per channel."""
     return made(ChannelPReLU, input_shape, named, n_output_plane)
 
 
 def RReLU(lower: float = 1.0 / 8, upper: float = 1.0 / 3, input_shape: Shape = None, **named: Any) -> Any:
-    """What is below zero, times a slope that is drawn for each element in training, and is the mean otherwise."""
+    """Multiplies negative values by a slope, drawn per element in training, otherwise the mean."""
     return made(drawn.RReLU, input_shape, named, lower, upper)
 
 
@@ -267,7 +267,7 @@ def BinaryThreshold(value: float = 1e-6, input_shape: Shape = None, **named: Any
 
 
 def Threshold(th: float = 1e-6, v: float = 0.0, input_shape: Shape = None, **named: Any) -> Any:
-    """Returns what is above `th`; `v` for all else."""
+    """Returns values above `th`; `v` for others."""
     return computed("threshold", input_shape, named, th=float(th), v=float(v))
 
 
