@@ -19,7 +19,7 @@ PYTEST := -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 WITH_JAVA = export JAVA_HOME="$$(scripts/java.sh)"
 
 # The oldest environment has no TensorFlow; its pyspark leaves the sockets of `collect` to the garbage collector.
-OLDEST_WITHOUT := --ignore tests/learners/test_keras_tensorflow.py --ignore tests/convergence/test_engine_tensorflow.py --ignore tests/compat \
+OLDEST_WITHOUT := --ignore tests/compat \
 	--deselect tests/integration/test_backends.py::test_workers_on_tensorflow_for_a_driver_on_jax \
 	--deselect tests/launch/test_rdd.py::test_rdd_workers_have_the_environment_of_the_job
 OLDEST_WARNS := -W "ignore:unclosed <socket:ResourceWarning" -W "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -27,7 +27,7 @@ OLDEST_WARNS := -W "ignore:unclosed <socket:ResourceWarning" -W "ignore::pytest.
 # What the wheel is built from.
 WHEEL_SOURCES := $(shell find src -name __pycache__ -prune -o -type f -print)
 
-.PHONY: help demo test test-all test-torch test-wheel test-oldest chaos chaos-quick fuzz check audit format clean
+.PHONY: help demo test test-fast test-all test-torch test-wheel test-oldest chaos chaos-quick fuzz check audit format clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,8 +38,11 @@ demo: $(VENV)/.installed ## train on a local Spark, save, load in a new process,
 test: $(VENV)/.compiled $(VENV)/spark.jsa ## the test suite, on JAX and TensorFlow (ARGS="-k name" narrows it)
 	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) -m "not extended" $(ARGS)
 
+test-fast: $(VENV)/.compiled ## the tests that need no Spark and no other process, for everyday work
+	@$(VENV)/bin/python $(PYTEST) --numprocesses 2 -m fast $(ARGS)
+
 test-all: $(VENV)/.compiled $(VENV)/spark.jsa ## the same with its crossed matrices and long searches, before a release
-	@$(WITH_JAVA); $(VENV)/bin/python $(PYTEST) $(ARGS)
+	@$(WITH_JAVA); HYPOTHESIS_PROFILE=long $(VENV)/bin/python $(PYTEST) $(ARGS)
 
 test-torch: $(VENV_TORCH)/.compiled ## the suites that need torch, in an environment of their own
 	@$(WITH_JAVA); KERAS_BACKEND=torch $(VENV_TORCH)/bin/python $(PYTEST) -m "torch and not extended" $(ARGS)

@@ -1,3 +1,3 @@
 """The root of the tests: the plugins that all of them share."""
 
-pytest_plugins = ["pytester", "tests.leaks"]
+pytest_plugins = ["pytester", "tests.fast", "tests.leaks", "tests.paired"]

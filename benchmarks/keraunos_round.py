@@ -18,10 +18,9 @@ import numpy as np
 import keraunos
 from keraunos.batch import BatchSpec
 from keraunos.exchange.client import Client
-from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.server import Server
-from keraunos.exchange.slices import Slices
+from keraunos.exchange.transports.slices import Slices
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import placement_of
@@ -76,18 +75,24 @@ def work(rank, connection, servers, size, curve, sockets, counts, gate, seconds)
     with Client(connection, rank, 1, share_memory=not (sockets or curve)) as client:
         client.hello({})
         facts = ShardFacts(10, 0, BatchSpec.from_json(SPEC), "", 1)
-        with SliceHost(client, PLAN, 2) as host:
-            hosts = servers == "workers"
-            start = client.ready(facts, host.address if hosts else None)
-            hosted = host.begin(start, slice_of(start, rank, layout), None, thread=False) if hosts else None
-            bells = host.bells(start) if hosts else None
-            with Slices(client, PLAN, layout, 1, start, hosted=hosted, bells=bells) as slices:
-                taken = exchange(rank, slices, size, counts, gate)
-                if rank == 0:
-                    seconds.put(taken)
-                slices.leave()
-                client.done(wait=True)
+        with Slices(client, PLAN, placement_of(servers), 2) as slices:
+            slices.open(client.ready(facts, slices.address), Vectors(layout), 1)
+            taken = exchange(rank, slices, size, counts, gate)
+            if rank == 0:
+                seconds.put(taken)
+            slices.leave()
+            client.done(wait=True)
         client.bye()
+
+
+class Vectors:
+    """As much of a learner as slices ask for."""
+
+    def __init__(self, layout):
+        self.layout = layout
+
+    def on_host(self, vector):
+        return vector
 
 
 def exchange(rank, slices, size, counts, gate):
@@ -104,7 +109,7 @@ def exchange(rank, slices, size, counts, gate):
         if round_:
             meet(rank, round_, gate)
         started = time.perf_counter()
-        slices.push(round_, values, (1.0,), 1)
+        slices.contribute(round_, values, (1.0,), 1)
         result = slices.collect(round_)
         taken.append(time.perf_counter() - started)
         if result[0] != round_ + 0.5 or result[-1] != round_ + 0.5:

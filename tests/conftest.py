@@ -8,19 +8,28 @@ import os
 import sys
 import uuid
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests import fast
 from tests.java import java_options
 
-# Examples share a machine with Spark; how long one takes says nothing. HYPOTHESIS_PROFILE=thorough looks at many more.
+TESTS = Path(__file__).parent
+
+# Examples share a machine with Spark; how long one takes says nothing. HYPOTHESIS_PROFILE chooses another profile:
+# `make test-all` takes `long`, and `thorough` looks at many more.
 settings.register_profile("keraunos", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=160)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "keraunos"))
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
+# What JAX compiles is kept for other processes and other runs, as workers keep theirs: it is half of many tests' time.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{sys.prefix}/jax")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Environments without TensorFlow (torch's own, the oldest) could not even import these.
 NEED_TENSORFLOW = [
@@ -31,6 +40,8 @@ NEED_TENSORFLOW = [
     "compat/test_tensorflow1.py",
     "compat/zoo",
     "convergence/test_engine_graph.py",
+    "convergence/test_on_tensorflow.py",
+    "formats/test_graph_format.py",
     "integration/test_text.py",
     "launch/test_graph_cores.py",
     "launch/test_graph_return.py",
@@ -62,6 +73,18 @@ collect_ignore = [
 
 # A file with so few tests, one of them slow, is a program or a cluster of its own.
 FEW = 6
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Of the fast tests, other files need not be read."""
+    if fast.is_asked_for(config) and not fast.is_fast_file(collection_path, TESTS, NEED_TENSORFLOW):
+        return True
+    return None  # others may have a reason
+
+
+def pytest_itemcollected(item):
+    """Whether it is one of the fast tests."""
+    fast.mark(item, TESTS, NEED_TENSORFLOW)
 
 
 def pytest_collection_modifyitems(items):

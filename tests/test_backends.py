@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.extended import extended
+
 SITE = Path(pytest.__file__).parent.parent
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 LOAD_HOME = """from keraunos.job.training_job import ModelSource
-    from keraunos.learners.registry import load_home
+    from keraunos.formats.registry import load_home
     load_home(ModelSource(b"", "jax"))"""
 BACKEND = "import keraunos, keras; print(keras.config.backend())"
 
@@ -114,9 +116,9 @@ def test_a_folder_of_that_name_is_no_installation(python, plain, tmp_path):
     "use",
     [
         "from keraunos import KerasClassifier; KerasClassifier(model=1)",
-        "from keraunos import KerasClassifier; KerasClassifier(callbacks=[1])",
+        extended("from keraunos import KerasClassifier; KerasClassifier(callbacks=[1])"),
         LOAD_HOME,
-        "from keraunos.ml.references import from_references; from_references({'a': 'b'})",
+        extended("from keraunos.ml.references import from_references; from_references({'a': 'b'})"),
     ],
 )
 def test_what_keras_is_set_to_run_on_is_said_where_it_is_missing(python, plain, use):

@@ -1,10 +1,9 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "src").rglob("*.py"))
+MOST_LINES = 500
 VAGUE = {"core", "utils", "util", "common", "helpers", "helper", "misc"}
 
 
@@ -18,21 +17,23 @@ def name_of(path):
     return path.relative_to(ROOT / "src").as_posix()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_says_what_it_is_for(path):
+def says_what_it_is_for(path):
     docstring = ast.get_docstring(ast.parse(path.read_text()))
-    assert docstring
-    assert docstring.splitlines()[0].endswith((".", ":"))
+    return bool(docstring) and docstring.splitlines()[0].endswith((".", ":"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_is_short_enough_to_read(path):
-    assert len(path.read_text().splitlines()) < 500
+def test_every_module_says_what_it_is_for():
+    assert [name_of(path) for path in MODULES if not says_what_it_is_for(path)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_name_says_what_is_inside(path):
-    assert not set(own_parts(path)) & VAGUE
+def test_every_module_is_short_enough_to_read():
+    lines = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: count for name, count in lines.items() if count >= MOST_LINES} == {}
+
+
+def test_every_name_says_what_is_inside():
+    vague = {name_of(path): set(own_parts(path)) & VAGUE for path in MODULES}
+    assert {name: found for name, found in vague.items() if found} == {}
 
 
 def test_there_is_something_to_look_at():

@@ -6,7 +6,7 @@ from keraunos.checkpoints.claim import differences
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore, TakenOverError
 from keraunos.errors import CheckpointError, JobError
-from tests.conformance.checkpoint_folder_suite import numbered
+from keraunos.testing.checkpoint_folder_suite import numbered
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from keraunos.checkpoints.folder import LocalFolder
-from tests.conformance.checkpoint_folder_suite import CheckpointFolderSuite
+from keraunos.testing.checkpoint_folder_suite import CheckpointFolderSuite
 
 
 class TestLocalFolder(CheckpointFolderSuite):

@@ -16,7 +16,7 @@ from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.sealed_json import seal, unseal
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import CheckpointError, JobError
-from tests.conformance.checkpoint_folder_suite import numbered
+from keraunos.testing.checkpoint_folder_suite import numbered
 
 dtypes = st.one_of(
     of_numpy.scalar_dtypes(),

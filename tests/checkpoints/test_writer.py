@@ -7,7 +7,7 @@ from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import CheckpointError
-from tests.conformance.checkpoint_folder_suite import numbered
+from keraunos.testing.checkpoint_folder_suite import numbered
 
 pytestmark = pytest.mark.leaks
 
@@ -102,6 +102,42 @@ def test_trouble_is_told_once_and_training_goes_on(tmp_path, caplog):
     assert messages(caplog, logging.WARNING)[1:] == [
         f"2 of 3 checkpoints could not be written into {str(home)!r}; the last reason: {writer.last_error}"
     ]
+
+
+def test_who_wants_to_be_told_is_told_instead_of_the_log(tmp_path, caplog):
+    home, told = tmp_path / "home", []
+    home.write_bytes(b"a file where the folder would be")
+    with CheckpointWriter(CheckpointStore(LocalFolder(home)), warn=told.append) as writer:
+        writer.submit(numbered(1))
+        assert writer.flush(PATIENCE_S)
+    assert [each.split(".")[0] for each in told[:1]] == [f"Checkpoint 1 could not be written into {str(home)!r}"]
+    assert told[1:] == [
+        f"1 of 1 checkpoints could not be written into {str(home)!r}; the last reason: {writer.last_error}"
+    ]
+    assert messages(caplog, logging.WARNING) == []
+
+
+def test_an_older_checkpoint_that_stays_is_told(tmp_path, caplog):
+    class Kept(LocalFolder):
+        def delete(self, name):
+            if name.startswith("checkpoint-"):
+                raise PermissionError(name)
+            super().delete(name)
+
+        def rename(self, name, new):
+            if name.startswith("checkpoint-"):
+                raise PermissionError(name)
+            super().rename(name, new)
+
+    told = []
+    with CheckpointWriter(CheckpointStore(Kept(tmp_path), keep=1), warn=told.append) as writer:
+        for number in (1, 2):
+            writer.submit(numbered(number))
+            assert writer.flush(PATIENCE_S)
+    assert (writer.written, writer.failures) == (2, 0)
+    (message,) = told
+    assert message.startswith(f"An older checkpoint in {str(tmp_path)!r} could not be removed: ")
+    assert messages(caplog, logging.WARNING) == []
 
 
 def test_what_nobody_foresaw_ends_no_training(tmp_path, caplog):

@@ -108,6 +108,7 @@ def test_a_path_that_exists_is_refused_before_training(tmp_path, capsys):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.extended  # `make test-wheel` runs the demo too
 def test_the_demo(tmp_path, tmp_path_factory):
     saved = tmp_path / "digits"
     # Keras looks for TensorFlow by importing it, which takes seconds in every process; on JAX nobody needs it.

@@ -41,7 +41,7 @@ def leaves_a_mark(tmp_path):
 
 def test_the_program_runs_again_and_goes_on(tmp_path, capfd):
     folder = tmp_path / "saved"
-    program = [sys.executable, "-m", "tests.launch.saved_fit", str(folder)]
+    program = [sys.executable, "-m", "tests.launch.saved_fit", str(folder), "50"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as driver:
         # Killed in its first epochs, with something saved.
         next(line for line in driver.stdout if list(folder.glob("checkpoint-*")))

@@ -22,6 +22,11 @@ LOCAL = {"spark.master": "local[4]"}
 PLACES = {"driver": "driver", "workers": "workers", "task": 1}
 
 
+def places(chosen):
+    """All of them, of which `make test` takes the chosen one."""
+    return [pytest.param(each, marks=[] if each == chosen else pytest.mark.extended) for each in PLACES]
+
+
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
     """Two workers; Spark knows one by its IPv4 address, the other by its IPv6 address."""
@@ -98,13 +103,14 @@ def test_a_driver_behind_published_ports(cluster, hosts, expected):
             assert driver.leave(30.0) == 0
 
 
+@pytest.mark.extended  # the same addresses, with one port, are in the next test
 @pytest.mark.parametrize("place", PLACES)
 def test_a_driver_that_listens_everywhere(fitted, expected, place):
     event = fitted(f"everywhere-{place}", {"spark.driver.bindAddress": "0.0.0.0"}, servers=PLACES[place])
     assert_trained(event, expected)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", places("workers"))
 def test_one_port_on_each_host_is_enough(fitted, hosts, expected, place):
     (port,) = free_ports(hosts.center, 1)
     settings = {"spark.driver.bindAddress": "0.0.0.0"}
@@ -112,6 +118,7 @@ def test_one_port_on_each_host_is_enough(fitted, hosts, expected, place):
     assert_trained(event, expected)
 
 
+@pytest.mark.extended
 def test_a_range_of_which_a_port_is_in_use(fitted, expected):
     with socket.create_server(("0.0.0.0", 0)) as busy:
         port = busy.getsockname()[1]
@@ -128,19 +135,20 @@ def test_a_range_that_is_used_up_is_refused_before_any_work(alone, fitted, expec
     assert alone.told("ready", fit="used-up") == []
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", places("task"))
 def test_a_driver_that_listens_everywhere_by_ipv6_too(fitted, expected, place):
     event = fitted(f"any-{place}", {"spark.driver.bindAddress": "[::]"}, servers=PLACES[place])
     assert_trained(event, expected)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", places("workers"))
 def test_a_driver_with_an_ipv6_address(fitted, hosts, expected, place):
     address = f"[{hosts.center_6}]"
     settings = {"spark.driver.bindAddress": address, "spark.driver.host": address}
     assert_trained(fitted(f"six-{place}", settings, servers=PLACES[place]), expected)
 
 
+@pytest.mark.extended
 def test_a_driver_that_listens_by_ipv6_under_a_name_for_both_kinds(fitted, hosts, expected):
     settings = {
         "spark.driver.bindAddress": f"[{hosts.center_6}]",

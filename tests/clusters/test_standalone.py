@@ -38,6 +38,14 @@ def driver(cluster):
 
 
 @pytest.fixture(scope="module")
+def everywhere(cluster):
+    """A driver that listens everywhere, whose executors may be told to leave; its second test ends it."""
+    settings = {"spark.driver.bindAddress": "0.0.0.0", "spark.decommission.enabled": "true"}
+    with Driver(cluster, "everywhere", settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def undisturbed(cluster, driver):
     driver.fit(FitSpec("undisturbed", shuffled=True, params=PARAMS, hold_at=1))
     driver.wait_for("lap", fit="undisturbed", epoch=1, patience=PATIENCE)
@@ -148,36 +156,38 @@ def test_a_spark_that_is_stopped_during_a_fit_ends_it_with_a_clear_error(cluster
     assert_nothing_left(cluster)
 
 
-def test_a_driver_that_listens_everywhere_is_reached_at_its_own_address(cluster, undisturbed):
-    with Driver(cluster, "everywhere", {"spark.driver.bindAddress": "0.0.0.0"}) as everywhere:
-        everywhere.fit(FitSpec("everywhere", shuffled=True, params=PARAMS))
-        event = ended(everywhere, "everywhere")
-        assert event["event"] == "finished", event
-        assert_same_weights(event, undisturbed[0])
-        assert everywhere.leave(30.0) == 0
+def test_a_driver_that_listens_everywhere_is_reached_at_its_own_address(undisturbed, everywhere):
+    everywhere.fit(FitSpec("everywhere", shuffled=True, params=PARAMS))
+    event = ended(everywhere, "everywhere")
+    assert event["event"] == "finished", event
+    assert_same_weights(event, undisturbed[0])
+
+
+def test_an_executor_that_is_decommissioned_finishes_its_work(cluster, undisturbed, everywhere):
+    everywhere.fit(FitSpec("drained", shuffled=True, params=PARAMS, slots=2, hold_at=2))
+    everywhere.wait_for("lap", fit="drained", epoch=2, patience=PATIENCE)
+    drained = cluster.executor_of(cluster.worker(1))
+    drained.send(signal.SIGPWR)
+    everywhere.go_on()
+    event = ended(everywhere, "drained")
+    assert event["event"] == "finished", event
+    assert len(everywhere.told("ready", fit="drained", rank=1)) == 1
+    assert_same_weights(event, undisturbed[0])
+    # It goes when it has nothing left to do, and the next fit has another.
+    assert processes.await_gone([drained], 30.0) == []
+    everywhere.fit(FitSpec("next", params={**PARAMS, "epochs": 1}, slots=2))
+    assert ended(everywhere, "next")["event"] == "finished"
+    assert everywhere.leave(30.0) == 0
     assert_nothing_left(cluster)
 
 
-def test_an_executor_that_is_decommissioned_finishes_its_work(cluster, undisturbed):
-    with Driver(cluster, "decommissioning", {"spark.decommission.enabled": "true"}) as leaving:
-        leaving.fit(FitSpec("drained", shuffled=True, params=PARAMS, slots=2, hold_at=2))
-        leaving.wait_for("lap", fit="drained", epoch=2, patience=PATIENCE)
-        drained = cluster.executor_of(cluster.worker(1))
-        drained.send(signal.SIGPWR)
-        leaving.go_on()
-        event = ended(leaving, "drained")
-        assert event["event"] == "finished", event
-        assert len(leaving.told("ready", fit="drained", rank=1)) == 1
-        assert_same_weights(event, undisturbed[0])
-        # It goes when it has nothing left to do, and the next fit has another.
-        assert processes.await_gone([drained], 30.0) == []
-        leaving.fit(FitSpec("next", params={**PARAMS, "epochs": 1}, slots=2))
-        assert ended(leaving, "next")["event"] == "finished"
-        assert leaving.leave(30.0) == 0
-    assert_nothing_left(cluster)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "terminated"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGTERM, id="terminated", marks=pytest.mark.extended),
+    ],
+)
 def test_a_driver_that_is_ended_leaves_nothing_behind(cluster, number):
     others = cluster.members()
     with Driver(cluster, f"driver-{number.name}") as ending:

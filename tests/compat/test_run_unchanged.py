@@ -15,6 +15,7 @@ from keraunos.compat.run_unchanged.original_modules import all_modules
 from keraunos.compat.run_unchanged.spark_settings import settings_for, with_defaults
 from keraunos.compat.run_unchanged.systems import PLAIN, SYSTEMS, System, system_named
 from keraunos.errors import JobError
+from tests.extended import extended
 
 ENVIRONMENT = {
     "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false --conf spark.log.level=ERROR pyspark-shell",
@@ -292,7 +293,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("program", ERRORS)
+@pytest.mark.parametrize("program", [extended(each) if "tensorflow as" in each else each for each in ERRORS])
 def test_errors_name_what_the_program_imports(tmp_path, program):
     (tmp_path / "program.py").write_text(program)
     done = run("--as", "tensorspark", "program.py", cwd=tmp_path)

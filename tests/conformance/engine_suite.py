@@ -49,6 +49,7 @@ def masked():
 
 
 class EngineSuite:
+    @pytest.mark.paired
     @pytest.mark.parametrize("workers", [1, 2, 3])
     @pytest.mark.parametrize(
         ("make", "rows", "options", "tolerance"),
@@ -68,6 +69,7 @@ class EngineSuite:
         trained, _ = engine.train(job, parts)
         assert engine.difference(trained, engine.plain_keras(job, parts)) < tolerance
 
+    @pytest.mark.paired
     @pytest.mark.parametrize("exchange", ["allreduce", "averaging"])
     @pytest.mark.parametrize("name", ["`use_ema`", "LoRA on a Dense layer", "one frozen variable"])
     def test_a_feature_of_keras_holds_on_this_backend(self, name, exchange):

@@ -83,6 +83,16 @@ SAME_BITS_EVERYWHERE = [
 SYNCHRONOUS = [name for name, plan in PLANS.items() if plan.synchronous]
 
 
+def dealt(names, places=PLACES):
+    """Each name with each place; `make test` has one place for each, the same in all tests, so that fits are shared."""
+    numbers = {name: number for number, name in enumerate(PLANS)}
+    return [
+        pytest.param(name, where, marks=[] if numbers[name] % len(places) == number else pytest.mark.extended)
+        for name in names
+        for number, where in enumerate(places)
+    ]
+
+
 @functools.cache
 def problem():
     """Rows of a linear function, and the weights that one process ends with: the least squares."""
@@ -114,22 +124,18 @@ trained = functools.cache(train)
 
 @pytest.mark.leaks
 class ExchangeSuite:
-    @pytest.mark.parametrize("name", PLANS)
-    def test_converges_to_the_single_process_optimum(self, name, subtests):
+    @pytest.mark.parametrize(("name", "where"), dealt(PLANS))
+    def test_converges_to_the_single_process_optimum(self, name, where):
         _, optimum = problem()
-        for where in PLACES:
-            with subtests.test(servers=where):
-                np.testing.assert_allclose(trained(name, where), optimum, atol=0.02)
+        np.testing.assert_allclose(trained(name, where), optimum, atol=0.02)
 
-    @pytest.mark.parametrize("name", SYNCHRONOUS)
-    def test_a_synchronous_plan_gives_the_same_bits_again(self, name):
-        np.testing.assert_array_equal(train(name, "driver"), trained(name, "driver"))
+    @pytest.mark.parametrize(("name", "where"), dealt(SYNCHRONOUS))
+    def test_a_synchronous_plan_gives_the_same_bits_again(self, name, where):
+        np.testing.assert_array_equal(train(name, where), trained(name, where))
 
-    @pytest.mark.parametrize("name", SAME_BITS_EVERYWHERE)
-    def test_a_synchronous_plan_gives_the_same_bits_wherever_the_parameters_live(self, name, subtests):
-        for where in PLACES[1:]:
-            with subtests.test(servers=where):
-                np.testing.assert_array_equal(trained(name, where), trained(name, PLACES[0]))
+    @pytest.mark.parametrize(("name", "where"), dealt(SAME_BITS_EVERYWHERE, PLACES[1:]))
+    def test_a_synchronous_plan_gives_the_same_bits_wherever_the_parameters_live(self, name, where):
+        np.testing.assert_array_equal(trained(name, where), trained(name, PLACES[0]))
 
     @pytest.mark.parametrize("meet", ["asynchronous", "hogwild", "bounded(2)"])
     def test_a_lone_worker_computes_each_gradient_on_the_parameters_its_last_one_led_to(self, meet):
@@ -140,28 +146,28 @@ class ExchangeSuite:
 
         np.testing.assert_array_equal(weights(meet), weights("synchronous"))
 
+    @pytest.mark.paired
+    @pytest.mark.parametrize("where", PLACES)
     @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "socket"])
     @pytest.mark.parametrize("name", LINEAR)
-    def test_what_was_sent_is_what_was_applied(self, name, share_memory, subtests):
+    def test_what_was_sent_is_what_was_applied(self, name, share_memory, where):
         plan, workers, rounds = LINEAR[name], 3, 4
         layout = Layout(("w",), ((300_001,),), trainable=1)
         random = np.random.default_rng(7)
         sent = random.uniform(-1, 1, size=(workers, rounds, layout.size)).astype(np.float32)
         expected = -sent.sum(axis=(0, 1), dtype=np.float64) / (workers if plan.rule.name == "mean" else 1)
         tolerance = 1e-5 + workers * 2 * _RESIDUAL[plan.compression]
-        for where in PLACES:
-            with subtests.test(servers=where):
-                job = Job(
-                    plan,
-                    layout,
-                    np.zeros(layout.size, np.float32),
-                    lambda rank, round_: (sent[rank, round_], 1),
-                    workers=workers,
-                    rounds=rounds,
-                    servers=where,
-                    share_memory=share_memory,
-                )
-                np.testing.assert_allclose(job.run().parameters, expected, atol=tolerance)
+        job = Job(
+            plan,
+            layout,
+            np.zeros(layout.size, np.float32),
+            lambda rank, round_: (sent[rank, round_], 1),
+            workers=workers,
+            rounds=rounds,
+            servers=where,
+            share_memory=share_memory,
+        )
+        np.testing.assert_allclose(job.run().parameters, expected, atol=tolerance)
 
     def test_what_hogwild_loses_is_little_and_shown(self, capsys):
         plan = ExchangePlan("updates", 1, "hogwild", "add", scale=1)

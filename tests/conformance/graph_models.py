@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keraunos.batch import Batch
 from keraunos.learners.graph_source import graph_source
-from tests.conformance.learner_models import FEATURES, rows
+from keraunos.testing.learner_batches import FEATURES, rows
 
 v1 = tf.compat.v1
 

@@ -9,11 +9,13 @@ import pytest
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
+from keraunos.formats.registry import load_learner
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
 from keraunos.learners.keras_variables import layout_of, read_vector
 from keraunos.learners.metric_states import MetricReader
+from keraunos.testing.learner_batches import assert_close, joined, kept, reduced, rows
+from keraunos.testing.learner_suite import LearnerSuite
 from tests.conformance import learner_models as models
-from tests.conformance.learner_suite import LearnerSuite, assert_close, kept, reduced
 
 # Layers that no loss depends on have no gradient, of which Keras warns on TensorFlow and torch.
 NO_GRADIENT = pytest.mark.filterwarnings("ignore:Gradients do not exist for variables:UserWarning")
@@ -23,8 +25,8 @@ class KerasLearnerSuite(LearnerSuite):
     backend = ""
     models = models
 
-    def source(self, model):
-        return live_source(model, backend=self.backend)
+    def load(self, model):
+        return load_learner(live_source(model, backend=self.backend), models.CUSTOM)
 
     def vector(self, model):
         return read_vector(model)
@@ -48,7 +50,7 @@ class KerasLearnerSuite(LearnerSuite):
         return state[1]
 
     def test_frozen_layers_stay_as_they_were_and_out_of_the_vector(self):
-        model, batch = models.batch_norm(), models.rows(5)
+        model, batch = models.batch_norm(), rows(5)
         model.layers[0].trainable = False
         model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
         learner = self.learner(model, batch)
@@ -66,8 +68,8 @@ class KerasLearnerSuite(LearnerSuite):
         learner = self.learner(model, batches[0])
         for _ in range(3):
             learner.apply(reduced([kept(learner.gradient(batch)) for batch in batches], learner.layout))
-            joined = models.joined(batches)
-            model.train_on_batch(joined.inputs, models.as_outputs(model, joined.targets), joined.weights)
+            together = joined(batches)
+            model.train_on_batch(together.inputs, models.as_outputs(model, together.targets), together.weights)
         assert_close(learner.read(), read_vector(model))
 
     @pytest.mark.parametrize("case", [models.mean_over_rows, models.sum_and_regulariser], ids=["one", "two"])
@@ -79,25 +81,25 @@ class KerasLearnerSuite(LearnerSuite):
         assert count == len(learner.gradient(batches[0]).denominators)
 
     def test_a_learning_rate_that_is_set_reaches_the_step(self):
-        learner = self.learner(models.dense("sgd"), models.rows(4))
+        learner = self.learner(models.dense("sgd"), rows(4))
         assert learner.learning_rate == pytest.approx(0.1)
-        learner.step(models.rows(4))
+        learner.step(rows(4))
         learner.learning_rate = 0.0
         assert learner.learning_rate == 0.0
         before = learner.read()
-        learner.step(models.rows(4))
+        learner.step(rows(4))
         np.testing.assert_array_equal(learner.read(), before)
 
     def test_a_schedule_is_read_but_not_set(self):
         schedule = keras.optimizers.schedules.ExponentialDecay(0.5, decay_steps=1, decay_rate=0.5)
-        learner = self.learner(models.dense(keras.optimizers.SGD(schedule)), models.rows(4))
-        learner.step(models.rows(4))
+        learner = self.learner(models.dense(keras.optimizers.SGD(schedule)), rows(4))
+        learner.step(rows(4))
         assert learner.learning_rate == pytest.approx(0.25)
         with pytest.raises(ModelError, match="schedule"):
             learner.learning_rate = 0.1
 
     def test_loss_scaling_is_kept(self):
-        model, batch = models.half_precision(), models.rows(8)
+        model, batch = models.half_precision(), rows(8)
         stepping, applying = self.learner(model, batch), self.learner(model, batch)
         plain = kept(self.learner(models.dense("sgd"), batch).gradient(batch))
         scaled = kept(applying.gradient(batch))
@@ -109,7 +111,7 @@ class KerasLearnerSuite(LearnerSuite):
         assert_close(applying.read() - before, stepping.read() - before, limit=1e-2)
 
     def test_a_gradient_that_is_not_finite_is_skipped_and_lowers_the_scale(self):
-        model, batch = models.half_precision(), models.rows(8)
+        model, batch = models.half_precision(), rows(8)
         learner = self.learner(model, batch)
         before, scale = learner.read(), max(float(np.max(value)) for value in learner.optimizer_state())
         learner.apply(np.full(learner.layout.size, np.inf, dtype=learner.layout.dtype))
@@ -117,7 +119,7 @@ class KerasLearnerSuite(LearnerSuite):
         assert max(float(np.max(value)) for value in learner.optimizer_state()) == scale / 2
 
     def test_a_custom_train_step_is_used(self):
-        batch = models.rows(8)
+        batch = rows(8)
         custom, plain = models.clipped_step(), models.dense("sgd")
         custom.set_weights(plain.get_weights())
         stepping, applying, other = (self.learner(model, batch) for model in (custom, custom, plain))
@@ -128,16 +130,16 @@ class KerasLearnerSuite(LearnerSuite):
         assert not np.allclose(stepping.read(), other.read())
 
     def test_a_custom_loss_computation_is_used(self):
-        batches = [models.rows(5, seed=1), models.rows(3, seed=2)]
+        batches = [rows(5, seed=1), rows(3, seed=2)]
         model = models.own_loss()
         learner = self.learner(model, batches[0])
         learner.apply(reduced([kept(learner.gradient(batch)) for batch in batches], learner.layout))
-        joined = models.joined(batches)
-        model.train_on_batch(joined.inputs, joined.targets)
+        together = joined(batches)
+        model.train_on_batch(together.inputs, together.targets)
         assert_close(learner.read(), read_vector(model))
 
     def test_a_step_that_applies_the_optimizer_twice_is_refused_with_gradients(self):
-        batch = models.rows(8)
+        batch = rows(8)
         learner = self.learner(models.double_step(), batch)
         before = learner.read()
         learner.step(batch)

@@ -5,36 +5,7 @@ import numpy as np
 
 from keraunos.batch import Batch
 from keraunos.learners.keras_archive import arrange_targets
-
-FEATURES = 6
-
-
-def rows(count, seed=0):
-    generator = np.random.default_rng(seed)
-    inputs = generator.normal(size=(count, FEATURES)).astype("float32")
-    return Batch(inputs, generator.integers(0, 3, count), None, count)
-
-
-def binary_rows(count, seed=0):
-    batch = rows(count, seed)
-    return Batch(batch.inputs, (batch.inputs.sum(axis=1) > 0).astype("int64"), None, count)
-
-
-def joined(batches):
-    return Batch(
-        _join([batch.inputs for batch in batches]),
-        _join([batch.targets for batch in batches]),
-        None if batches[0].weights is None else np.concatenate([batch.weights for batch in batches]),
-        sum(batch.rows for batch in batches),
-    )
-
-
-def slices(batch, size):
-    starts = range(0, batch.rows, size)
-    return [
-        Batch(batch.inputs[i : i + size], batch.targets[i : i + size], None, len(batch.inputs[i : i + size]))
-        for i in starts
-    ]
+from keraunos.testing.learner_batches import FEATURES, rows
 
 
 def as_outputs(model, targets):
@@ -452,12 +423,6 @@ def _sequences():
         tokens[np.arange(5) >= lengths[:, None]] = 0
         batches.append(Batch(tokens, generator.integers(0, 3, (count, 5)), None, count))
     return batches
-
-
-def _join(values):
-    if isinstance(values[0], dict):
-        return {name: np.concatenate([value[name] for value in values]) for name in values[0]}
-    return np.concatenate(values)
 
 
 def _seeded(model):

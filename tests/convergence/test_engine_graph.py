@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keraunos.formats.registry import load_learner
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.graph_archive import GraphArchive
-from keraunos.learners.registry import load_learner
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 
 v1 = tf.compat.v1
 
@@ -39,6 +39,7 @@ def difference(ours, theirs):
     return np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", ["driver", "workers", 2])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_the_graphs_own_optimizer_equals_one_session_on_the_same_global_batches(optimizer, servers):

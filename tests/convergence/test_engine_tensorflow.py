@@ -1,10 +1,8 @@
-"""The engine's promises on TensorFlow, in a process of its own where this one runs Keras on another backend."""
+"""The engine's promises on TensorFlow; `test_on_tensorflow.py` runs them where Keras is on another backend."""
 
 import os
 
 import pytest
-
-from tests.conformance.own_process import passes_on
 
 if os.environ["KERAS_BACKEND"] == "tensorflow":
     import keras
@@ -37,9 +35,3 @@ if os.environ["KERAS_BACKEND"] == "tensorflow":
         model = keras.Sequential([keras.Input((6,), dtype="int32"), *layers])
         model.compile(keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy())
         return model
-
-else:
-
-    @pytest.mark.slow
-    def test_the_engine_suite_passes_on_tensorflow():
-        passes_on("tensorflow", __file__)

@@ -9,6 +9,7 @@ from tests.conformance import keras_features
 
 if os.environ["KERAS_BACKEND"] == "jax":
 
+    @pytest.mark.paired
     @pytest.mark.parametrize("workers", [1, 2])
     @pytest.mark.parametrize("exchange", ["allreduce", "averaging"])
     @pytest.mark.parametrize("feature", keras_features.FEATURES_OF_KERAS, ids=lambda feature: feature.name)

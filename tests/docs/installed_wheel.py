@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.one_process import run_programs
-from tests.docs.test_snippets import ROOT, program_of
+from tests.docs.snippets import ROOT, program_of
 from tests.java import SHORT_LIVED
 
 PYTHON = ROOT / ".venv-wheel" / "bin" / "python"

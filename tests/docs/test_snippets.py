@@ -1,58 +1,73 @@
-"""Runs the Python snippets of the documents, each document as one program."""
+"""Runs the Python snippets of the documents; those on Keras are run in `test_examples.py`."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.docs.one_process import run_programs
+from tests.docs.snippets import (
+    DOCUMENTS,
+    FENCE,
+    GUIDE,
+    INSTALLED,
+    NOTEBOOKS,
+    ON_GRAPHS,
+    PAGES,
+    ROOT,
+    program_of,
+    write_programs,
+)
 from tests.docs.test_examples import NAMES as EXAMPLES
 
-ROOT = Path(__file__).resolve().parents[2]
-# Those of TensorFlow 1.x change TensorFlow for their whole process.
-GROUPS = {
-    "guide": ["docs/guide.md"],
-    "keras": ["docs/exchange.md", "docs/from_elephas.md", "docs/from_paddle.md"],
-    "graphs": [
-        "docs/from_analytics_zoo.md",
-        "docs/from_sparkflow.md",
-        "docs/from_tensorspark.md",
-        "docs/run_unchanged.md",
-    ],
-}
-INSTALLED_ALONE = ["README.md"]  # run by `make test-wheel`
-DOCUMENTS = [*INSTALLED_ALONE, *(document for group in GROUPS.values() for document in group)]
-NOTEBOOKS = ["docs/notebook.md"]  # run cell by cell in tests/notebook
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")))
-INSTALLED = [name for name in ("tensorflow",) if importlib.util.find_spec(name)]
-# A snippet may say which package it needs beside those of a plain install.
-FENCE = re.compile(r"^```python(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def program_of(document, extras=("tensorflow",)):
-    """The document with everything but its Python blanked out, so that line numbers in errors are the document's.
-
-    Snippets that need a package which is not among the `extras` are blanked out too.
-    """
-    text = (ROOT / document).read_text()
-    kept, end = [], 0
-    for match in FENCE.finditer(text):
-        if match.group(1) in (None, *extras):
-            kept += ["\n" * text.count("\n", end, match.start(2)), match.group(2)]
-            end = match.end(2)
-    return "".join(kept)
+SPARKFLOW = ROOT / "examples" / "sparkflow"
+SPARKFLOW_EXAMPLES = f"""
+import sys
+sys.path.insert(0, {str(SPARKFLOW)!r})
+import autoencoder_example, cnn_example, simple_dnn
+simple_dnn.main()
+cnn_example.main(iters=4)
+autoencoder_example.main()
+"""
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
-def test_the_snippets_run(group, tmp_path):
-    programs = []
-    for document in GROUPS[group]:
-        programs.append(tmp_path / f"{Path(document).stem}.py")
-        programs[-1].write_text(program_of(document, INSTALLED))
-    run_programs(programs, tmp_path)
+@pytest.mark.extended  # `make test-wheel` runs it too, without the snippets for TensorFlow
+def test_the_snippets_of_the_guide_run(tmp_path):
+    run_programs(write_programs(GUIDE, tmp_path), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the documents on graphs and the examples of SparkFlow printed; they share a process and its Spark."""
+    folder = tmp_path_factory.mktemp("graphs")
+    files = write_programs(ON_GRAPHS, folder)
+    if INSTALLED:
+        files.append(folder / "sparkflow_examples.py")
+        files[-1].write_text(SPARKFLOW_EXAMPLES)
+    return run_programs(files, folder)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("document", ON_GRAPHS)
+def test_the_snippets_on_graphs_run(document, printed):
+    assert document.rpartition("/")[2].replace(".md", ".py") in printed
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED, reason="needs TensorFlow")
+def test_the_examples_of_sparkflow(printed):
+    told = printed["sparkflow_examples.py"]
+    assert float(re.search(r"^test error ([\d.]+)$", told, re.MULTILINE).group(1)) < 0.08
+    assert float(re.search(r"^accuracy ([\d.]+)$", told, re.MULTILINE).group(1)) > 0.9
+    assert float(re.search(r"^mean squared error ([\d.]+)$", told, re.MULTILINE).group(1)) < 0.3
+
+
+def test_every_example_of_sparkflow_is_run():
+    names = {path.stem for path in SPARKFLOW.glob("*.py")} - {"digits_csv"}
+    assert all(f"{name}.main(" in SPARKFLOW_EXAMPLES for name in names)
 
 
 def test_every_page_with_snippets_is_run():

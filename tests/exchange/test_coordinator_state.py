@@ -270,7 +270,7 @@ TestOnWorkers = OnWorkers.TestCase
 TestOnServers = OnServers.TestCase
 TestOnServersWithoutWaiting = OnServersWithoutWaiting.TestCase
 for case in (TestJob, TestWithoutWaiting, TestOnWorkers, TestOnServers, TestOnServersWithoutWaiting):
-    case.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=40, deadline=None)
 del case
 
 

@@ -8,6 +8,7 @@ import pytest
 from keraunos.exchange import client as clients
 from keraunos.exchange import coordinator, letters, link
 from keraunos.exchange.client import Client
+from keraunos.exchange.doorbells import Doorbells
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
 from keraunos.job.exchange_plan import ExchangePlan
@@ -22,7 +23,8 @@ WAIT_SECONDS = 60
 
 @pytest.fixture
 def proxies(monkeypatch):
-    """All patience is short here, so that tests are."""
+    """All patience is short here, so that tests are; and workers of one host have no doorbells, which lose nothing."""
+    monkeypatch.setattr(Doorbells, "create", lambda ranks: None)
     for module, name, value in (
         (clients, "ASK_AGAIN_SECONDS", 0.4),
         (clients, "_SLEEP_MS", 50),
@@ -44,6 +46,7 @@ def trained(plan, *, disturb=lambda rank, round_: None, **options):
     return Job(plan, LAYOUT, np.zeros(LAYOUT.size, np.float32), contribute, rounds=ROUNDS, **options).run()
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("share_memory", [False, True], ids=["chunks", "shared memory"])
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize("direction", [UP, DOWN])
@@ -63,6 +66,7 @@ def test_messages_that_are_lost_come_again(proxies, direction, servers, share_me
         np.testing.assert_array_equal(outcome.results[rank], results)
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("compression", [None, "int8"])
 @pytest.mark.parametrize("meet", ["synchronous", "bounded(0)"])
 def test_a_network_that_stands_still_and_heals_loses_nothing(proxies, meet, compression):

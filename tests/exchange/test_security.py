@@ -15,11 +15,12 @@ from keraunos.exchange.client import Client
 from keraunos.exchange.link import Link
 from keraunos.exchange.security import Credentials
 from keraunos.exchange.server import Server
-from keraunos.exchange.slices import Slices
+from keraunos.exchange.transports.slices import Slices
 from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Kind, Message
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.placement import ON_DRIVER
 from keraunos.parameters import Layout
-from tests.exchange.members import FACTS, Job
+from tests.exchange.members import FACTS, Holder, Job
 
 LAYOUT = Layout(("w",), ((3,),), trainable=1)
 ZEROS = np.zeros(3, np.float32)
@@ -46,8 +47,8 @@ def training(server):
     with Client(server.connection, 0, 1, share_memory=False) as client:
         client.hello({})
         server.start([0])
-        start = client.ready(FACTS)
-        with Slices(client, server.plan, LAYOUT, 1, start) as slices:
+        with Slices(client, server.plan, ON_DRIVER, 1) as slices:
+            slices.open(client.ready(FACTS, slices.address), Holder(LAYOUT, ZEROS), 1)
             slices.join(wants_parameters=False)
             yield client, slices
 
@@ -237,7 +238,7 @@ def test_a_contribution_from_another_connection_is_dropped():
             thief.send(Kind.PUSH, 0, 0, {"denominators": [1.0], "rows": 1}, np.full(3, 1e6, np.float32))
             thief.send(Kind.LEAVE)
             assert not thief.socket.poll(300)
-        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        slices.contribute(0, np.full(3, 2, np.float32), (1.0,), 1)
         np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
         assert server.dropped == 2
 
@@ -249,7 +250,7 @@ def test_a_join_that_is_refused_takes_nobodys_place():
                 # Without the fields that such a message has.
                 thief.send(kind)
                 assert not thief.socket.poll(300)
-        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        slices.contribute(0, np.full(3, 2, np.float32), (1.0,), 1)
         np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
         client.hello({})
         assert server.dropped == 2
@@ -288,6 +289,6 @@ def test_what_is_no_message_does_not_end_the_server(frames, where):
             # The last word that arrives over this connection, where the server has not closed it.
             hostile.send(Kind.LEAVE)
             hostile.socket.poll(200)
-        slices.push(0, np.full(3, 2, np.float32), (1.0,), 1)
+        slices.contribute(0, np.full(3, 2, np.float32), (1.0,), 1)
         np.testing.assert_array_equal(slices.collect(0), [-2] * 3)
         client.hello({})

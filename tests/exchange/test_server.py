@@ -8,6 +8,8 @@ import pytest
 import zmq
 
 from keraunos.errors import ClusterError, ExchangeError
+from keraunos.exchange import client as clients
+from keraunos.exchange import link
 from keraunos.exchange.client import Client, Stopped, Superseded
 from keraunos.exchange.rules.add import Add
 from keraunos.exchange.server import Server
@@ -49,6 +51,7 @@ def mean_of_round(round_, layout):
     return np.average([each for each, _ in sent], axis=0, weights=[rows for _, rows in sent])
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("layout", [SMALL, LARGE], ids=["one parameter", "many chunks"])
 @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "socket"])
 @pytest.mark.parametrize("servers", PLACES)
@@ -91,6 +94,7 @@ def test_who_has_a_thread_that_serves_sleeps_while_it_waits(monkeypatch, plan, s
     assert set(waits) == {looks}
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "socket"])
 @pytest.mark.parametrize("servers", PLACES)
 def test_updates_without_waiting_are_each_applied_once(share_memory, servers):
@@ -154,6 +158,14 @@ def held(server):
     return go_on
 
 
+@pytest.fixture
+def light_sleep(monkeypatch):
+    """A client that waits looks at its clock ten times a second, and its last words are not waited for."""
+    monkeypatch.setattr(clients, "_SLEEP_MS", 100)
+    monkeypatch.setattr(link, "_LINGER_MS", 100)
+
+
+@pytest.mark.usefixtures("light_sleep")
 @pytest.mark.parametrize("host", [None, "127.0.0.1"])
 def test_a_driver_that_stands_still_is_waited_for_as_long_as_the_patience_lasts(host):
     clock = Clock()
@@ -162,7 +174,7 @@ def test_a_driver_that_stands_still_is_waited_for_as_long_as_the_patience_lasts(
         Client(server.connection, 0, 1, clock=clock) as client,
     ):
         client.hello({})
-        client.patience, later = 30.0, clock.now + 8
+        client.patience, later = 60.0, clock.now + 8
         go_on = held(server)
         clock.on_read = lambda: clock.now > later and go_on.set()
         assert client.hello({}), "the driver went on in time"
@@ -182,6 +194,7 @@ def test_a_worker_that_stood_still_itself_counts_none_of_it():
     assert silence.seconds == 0.0
 
 
+@pytest.mark.usefixtures("light_sleep")
 @pytest.mark.parametrize("host", [None, "127.0.0.1"])
 def test_a_driver_that_has_ended_is_noticed_long_before_the_patience_ends(host):
     with ExitStack() as stack:

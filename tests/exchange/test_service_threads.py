@@ -20,6 +20,7 @@ from keraunos.exchange.messages import Missed
 from keraunos.exchange.server import Server
 from keraunos.exchange.slice_server import SliceServer
 from keraunos.exchange.wire import Kind
+from keraunos.job import training_job
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import OnWorkers
 from keraunos.launch.fit import Fit
@@ -116,7 +117,8 @@ def test_a_service_thread_that_dies_ends_the_fit_with_its_cause(owner, name, exp
     x = np.random.default_rng(0).normal(size=(64, models.FEATURES)).astype("float32")
     table = engine.table(x=x, y=(x[:, 0] > 0).astype("int64"))
     # Nobody tells the worker's thread that the coordinator is dead.
-    job = replace(engine.job_of(models.dense("sgd"), 1, batch_size=16, epochs=100_000), driver_patience=5.0)
+    monkeypatch.setattr(training_job, "LEAST_PATIENCE", 1.0)
+    job = replace(engine.job_of(models.dense("sgd"), 1, batch_size=16, epochs=100_000), driver_patience=1.0)
     with pytest.raises(KeraunosError, match=expected):
         engine.fitted(job, [table], callbacks=[injects], host="127.0.0.1")
     caplog.clear()

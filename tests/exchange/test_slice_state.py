@@ -538,7 +538,7 @@ def cases():
 
 for machine in cases():
     case = machine.TestCase
-    case.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=40, deadline=None)
     globals()[f"Test{machine.__name__}"] = case
 del case
 

@@ -62,6 +62,7 @@ def test_text_in_a_dataframe_from_the_first_fit_to_a_loaded_model(spark, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_a_feature_space_on_a_column_per_feature(spark):
     rows = models.passenger_rows()
     listed = list(zip(*(rows[name].tolist() for name in ("age", "city", "deck", "y")), strict=True))

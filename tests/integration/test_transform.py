@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, LongType, Struct
 
 from keraunos import KerasClassifier, KerasEstimator, KerasRegressor
 from keraunos.errors import ColumnError
+from tests.extended import extended
 from tests.ml.models import mlp, two_inputs, two_outputs
 from tests.ml.untrained import fitted_of
 
@@ -68,7 +69,7 @@ def test_a_classifier_gives_what_keras_gives(spark, frame):
     assert MulticlassClassificationEvaluator(metricName="accuracy").evaluate(served) <= 1.0
 
 
-@pytest.mark.parametrize("features", ["dense", "mixed", "array", ["a", "b", "c"]])
+@pytest.mark.parametrize("features", ["dense", "mixed", extended("array"), extended(["a", "b", "c"])])
 def test_features_in_any_form_give_the_same(frame, features):
     model = mlp(units=1, activation=None, loss="mse")
     served = fitted_of(KerasRegressor(model=model, featuresCol=features), frame.schema).transform(frame)

@@ -9,7 +9,8 @@ from keraunos.job.placement import FIRST_SERVER, placement_of
 from keraunos.job.training_job import TrainingJob
 from tests.job.test_exchange_plan import job
 
-PLACES = st.one_of(st.sampled_from(["driver", "workers"]), st.integers(1, 9))
+AMONG_WORKERS = "package.module:Transport"
+PLACES = st.one_of(st.sampled_from(["driver", "workers", AMONG_WORKERS]), st.integers(1, 9))
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,7 @@ PLACES = st.one_of(st.sampled_from(["driver", "workers"]), st.integers(1, 9))
         ("driver", "allreduce", 4, 4),
         ("driver", "downpour", 4, 1),
         ("workers", "downpour", 4, 4),
+        (AMONG_WORKERS, "allreduce", 4, 4),
         (2, "bounded", 6, 6),
         (2, "downpour", 6, 3),
     ],
@@ -35,7 +37,12 @@ def test_servers_of_their_own_leave_fewer_slots_to_workers(servers, workers):
 
 @pytest.mark.parametrize(
     ("servers", "hosts", "lost_with"),
-    [("driver", [], []), ("workers", [0, 2], [0, 1, 2]), (2, [FIRST_SERVER, FIRST_SERVER + 1], [FIRST_SERVER])],
+    [
+        ("driver", [], []),
+        ("workers", [0, 2], [0, 1, 2]),
+        (AMONG_WORKERS, [0, 2], [0, 1, 2]),
+        (2, [FIRST_SERVER, FIRST_SERVER + 1], [FIRST_SERVER]),
+    ],
 )
 def test_who_hosts_the_slices_and_whose_loss_takes_one_along(servers, hosts, lost_with):
     placement = placement_of(servers)

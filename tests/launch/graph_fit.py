@@ -8,8 +8,8 @@ import numpy as np
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.launch import spark as launch
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 
 
 def difference(spark, workers):
@@ -29,14 +29,17 @@ def difference(spark, workers):
     return float(np.linalg.norm(trained - model.read()) / np.linalg.norm(model.read()))
 
 
-def main(master, task_cpus, workers):
+def main(asked):
+    """For each master, with the cores of a task and the number of workers, how far the weights are off."""
     from tests.launch.cluster_fit import start
 
-    spark = start(master, **{"spark.task.cpus": task_cpus, "spark.executor.cores": task_cpus})
-    found = difference(spark, int(workers))
-    spark.stop()
-    print(json.dumps({"difference": found}))
+    found = {}
+    for master, task_cpus, workers in asked:
+        spark = start(master, **{"spark.task.cpus": task_cpus, "spark.executor.cores": task_cpus})
+        found[master] = difference(spark, workers)
+        spark.stop()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(json.loads(sys.argv[1]))

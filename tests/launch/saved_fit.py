@@ -1,4 +1,7 @@
-"""A fit that is saved as it goes, also as a program that can be killed: `python -m tests.launch.saved_fit FOLDER`."""
+"""A fit that is saved as it goes, also as a program to kill: `python -m tests.launch.saved_fit FOLDER [EPOCHS] [asks]`.
+
+With `asks` it goes on after a lap when it is sent a line.
+"""
 
 import sys
 
@@ -34,19 +37,24 @@ def rows(seed=0):
 
 
 class TellLaps(Hooks):
-    """Prints a line at every lap, so that somebody knows when to kill this program."""
+    """Prints a line at every lap, so that somebody knows when to kill this program, and may ask for one."""
+
+    def __init__(self, *, asks):
+        self._asks = asks
 
     def end_lap(self, lap):
         print("lap", lap.epoch, flush=True)
+        if self._asks:
+            sys.stdin.readline()
         return False
 
 
-def main(folder):
-    checkpoints = Checkpoints(folder, SaveEvery.of("4 rounds"))
-    result = local.fit(job(epochs=LONG), rows(), checkpoints=checkpoints, hooks=[TellLaps()], verbose=0)
+def main(folder, epochs=LONG, asks=""):
+    checkpoints, hooks = Checkpoints(folder, SaveEvery.of("4 rounds")), [TellLaps(asks=bool(asks))]
+    result = local.fit(job(epochs=int(epochs)), rows(), checkpoints=checkpoints, hooks=hooks, verbose=0)
     np.save(f"{folder}.npy", result.parameters)
     print("contributed", sorted(result.contributed.items()), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -170,6 +170,7 @@ def test_a_backup_restores_the_learning_rate_of_an_optimizer_with_memory(tmp_pat
     assert fit(2, plateau)["learning_rate"] == [0.0078125]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_where_a_backup_has_all_epochs_nothing_is_trained(tmp_path):
     def fit():
         backup = keras.callbacks.BackupAndRestore(str(tmp_path / "backup"), delete_checkpoint=False)
@@ -302,6 +303,7 @@ class Tracking(Recorder):
         raise AssertionError("no batch ends on the driver")
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_callback_with_batch_hooks_among_others_is_taken_with_one_warning(caplog):
     tracking = Tracking()
     partly = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: None, on_train_batch_end=print)

@@ -17,6 +17,7 @@ from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import CheckpointError, DataError, JobError
 from keraunos.exchange.server import Server
 from keraunos.exchange.wire import Kind
+from keraunos.formats.registry import load_home
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.saving import Checkpoints, SaveEvery
 from keraunos.launch import local
@@ -24,9 +25,11 @@ from keraunos.launch.callbacks import KerasCallbacks
 from keraunos.launch.fit import Saving
 from keraunos.launch.follow import Follower
 from keraunos.launch.hooks import Hooks, Lap
-from keraunos.learners.registry import load_home
 from tests.conformance import engine
+from tests.conformance.forked_workers import PATIENCE
 from tests.launch.saved_fit import EPOCHS, LONG, ROWS, job, rows
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 # Gradients that the servers apply: their optimizer is what remembers.
 GRADIENTS = ExchangePlan("gradients", 1, "synchronous", "adam(learning_rate=0.01)")
@@ -64,6 +67,7 @@ def all_rows(epochs=EPOCHS):
     return {rank: epochs * count for rank, count in enumerate(ROWS)}
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("every", ["3 rounds", "epoch", "0.02 seconds"])
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize(
@@ -84,6 +88,7 @@ def test_a_synchronous_training_goes_on_to_the_same_bits(tmp_path, exchange, ser
     assert resumed.contributed == whole.contributed == all_rows()
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize(
     "exchange",
@@ -103,6 +108,7 @@ def test_what_was_rounded_off_goes_on_too(tmp_path, exchange, servers):
     assert resumed.contributed == all_rows()
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", ["driver", "workers", 1])
 @pytest.mark.parametrize("exchange", ["downpour", "hogwild", "bounded", "elastic"])
 def test_an_asynchronous_training_applies_every_row_once(tmp_path, exchange, servers):
@@ -141,10 +147,19 @@ def test_a_driver_that_is_killed_goes_on_to_the_same_bits(tmp_path):
     for _ in range(2):
         # Four checkpoints further an epoch has ended that need not be done again.
         wanted, laps = newest(folder) + 5, chance.randrange(1, 9)
-        with subprocess.Popen([*program, str(folder)], stdout=subprocess.PIPE, text=True) as driver:
+        command, pipes = (
+            [*program, str(folder), str(LONG), "asks"],
+            {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
+        )
+        with subprocess.Popen(command, **pipes, text=True, bufsize=1) as driver:
             told = itertools.takewhile(lambda line: line.startswith("lap"), driver.stdout)
-            next(lap for lap, _ in enumerate(told) if lap >= laps and newest(folder) >= wanted)
+            for lap, _ in enumerate(told):
+                reached = lap >= laps and newest(folder) >= wanted
+                driver.stdin.write("\n")
+                if reached:
+                    break
             os.kill(driver.pid, signal.SIGKILL)
+        assert reached
     resumed = subprocess.run([*program, str(folder)], capture_output=True, text=True, check=True)
     *laps, contributed = resumed.stdout.splitlines()
     assert 0 < len(laps) < LONG
@@ -217,7 +232,7 @@ def test_what_nobody_has_any_more_comes_back_from_where_it_was_saved(tmp_path, m
                     os.kill(made[-1]._processes[victim].pid, number)
             return False
 
-    patient = replace(job(**asked), worker_patience=5.0, on_worker_lost="continue")
+    patient = replace(job(**asked), worker_patience=PATIENCE, on_worker_lost="continue")
     whole = local.fit(patient, rows(), verbose=0)
     monkeypatch.setattr(local, "WorkerProcesses", Processes)
     checkpoints = Checkpoints(str(tmp_path))

@@ -4,8 +4,8 @@ import numpy as np
 
 from keraunos.launch import local
 from keraunos.learners.graph_archive import GraphArchive
+from keraunos.testing.learner_batches import FEATURES
 from tests.conformance import engine, graph_models
-from tests.conformance.learner_models import FEATURES
 from tests.launch import test_return
 from tests.launch.test_return import KillAtLap
 
@@ -28,7 +28,7 @@ def test_a_lost_worker_continues_to_the_same_bits(processes):
     parts = engine.partitions(engine.table(x=x, y=(x[:, 0] > 0).astype("int64")), [60, 60])
     source = graph_models.dense("adam").source()
     job = engine.job_of(source, 2, batch_size=10, epochs=3, lap=4)
-    undisturbed = local.fit(job, parts, verbose=0)
+    undisturbed = engine.fitted(job, parts)
     hooks = KillAtLap(Latest(processes), 1, 8, asks_after=True)
     disturbed = local.fit(job, parts, hooks=[hooks], verbose=0, max_failures=2)
     vectors = [GraphArchive.from_bytes(result.archive).vector() for result in (undisturbed, disturbed)]

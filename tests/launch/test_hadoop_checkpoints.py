@@ -12,7 +12,7 @@ from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import JobError
 from keraunos.launch.hadoop_checkpoints import HadoopCheckpoints, folder_of
 from keraunos.session.registry import session_of
-from tests.conformance.checkpoint_folder_suite import CheckpointFolderSuite, numbered
+from keraunos.testing.checkpoint_folder_suite import CheckpointFolderSuite, numbered
 
 pytestmark = pytest.mark.spark
 

@@ -1,22 +1,27 @@
 """Listeners of fits in threads, in processes and on Spark; and the log that is one."""
 
+import errno
+import os
+
 import pytest
 
-from keraunos import JsonlLog, read_log
+from keraunos import History, JsonlLog, Listener, read_log
 from keraunos.checkpoints.folder import LocalFolder
 from keraunos.checkpoints.store import CheckpointStore
 from keraunos.errors import DataError, JobError
+from keraunos.job.saving import SaveEvery
 from keraunos.launch import local
 from keraunos.launch import spark as launch
 from keraunos.launch.fit import Saving
-from keraunos.telemetry.events import EpochClosed
+from keraunos.telemetry.events import KINDS, EpochClosed
+from keraunos.testing.listener_suite import ListenerSuite, whole_fit
 from tests.conformance import engine
-from tests.conformance.listener_suite import ListenerSuite, job, rows
+from tests.conformance.fit_events_suite import FitEventsSuite, Recorder, bounds_of, job, rows
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-class TestOnSpark(ListenerSuite):
+class TestOnSpark(FitEventsSuite):
     @pytest.fixture(autouse=True)
     def _session(self, spark):
         self._spark = spark
@@ -26,18 +31,62 @@ class TestOnSpark(ListenerSuite):
         return launch.fit(job, frames[0].union(frames[1]), verbose=0, **options)
 
 
-class TestInThreads(ListenerSuite):
+class TestInThreads(FitEventsSuite):
     def fit(self, job, parts, *, checkpoints=None, **options):
         if checkpoints is not None:
             store = CheckpointStore(LocalFolder(checkpoints.directory), checkpoints.keep)
             options["saving"] = Saving(store, checkpoints.every)
         return engine.fitted(job, parts, **options)
 
+    def test_a_checkpoint_that_could_not_be_written_is_told(self, tmp_path, caplog):
+        class Full(LocalFolder):
+            def write(self, name, buffers):
+                if name.endswith(".bin"):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+                super().write(name, buffers)
+
+        heard = Recorder()
+        saving = Saving(CheckpointStore(Full(tmp_path)), SaveEvery(1, "epochs"))
+        engine.fitted(job(), rows(), saving=saving, listeners=[heard])
+        told = [event.message for event in heard.of("warning")]
+        assert "Free some space there" in told[0]
+        assert "checkpoints could not be written into" in told[-1]
+        assert bounds_of(heard).how == "trained"
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == told
+
 
 @pytest.mark.slow
-class TestInProcesses(ListenerSuite):
+class TestInProcesses(FitEventsSuite):
     def fit(self, job, parts, **options):
         return local.fit(job, parts, verbose=0, **options)
+
+
+class TestJsonlLog(ListenerSuite):
+    @pytest.fixture
+    def listener(self, tmp_path):
+        return JsonlLog(tmp_path / "log.jsonl")
+
+
+class TestHistory(ListenerSuite):
+    """Every kind of event has an example in the suite."""
+
+    @pytest.fixture
+    def listener(self):
+        return HistoryKeeper()
+
+    def test_there_is_an_example_of_each_kind(self):
+        assert {event.kind for event in whole_fit()} == set(KINDS)
+
+
+class HistoryKeeper(Listener):
+    """Makes the history of what it was told."""
+
+    def __init__(self):
+        self.events = []
+
+    def on_event(self, event):
+        self.events.append(event)
+        History.from_events([each for each in self.events if each.fit == event.fit])
 
 
 def closed(number):

@@ -68,6 +68,7 @@ def test_a_disk_without_room_for_the_rows_ends_the_fit_with_its_directory(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_numbers_that_are_not_finite_end_the_processes_well():
     x = np.ones((60, models.FEATURES), np.float32)
     x[50] = 1e30
@@ -80,6 +81,7 @@ def test_numbers_that_are_not_finite_end_the_processes_well():
     assert np.isfinite(result.parameters).all()
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_wrong_rows_end_every_process_with_one_clear_error():
     wrong = rows().set_column(0, "x", engine.table(x=np.full((200, models.FEATURES), np.nan, "float32"))["x"])
     job = engine.job_of(models.dense("sgd"), 2, batch_size=16)
@@ -95,6 +97,7 @@ class Interrupts(keras.callbacks.Callback):
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_an_interrupt_stops_the_processes():
     job = engine.job_of(models.dense("sgd"), 2, batch_size=16, epochs=100_000)
     with pytest.raises(KeyboardInterrupt):

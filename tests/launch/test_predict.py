@@ -6,8 +6,8 @@ import pytest
 from keraunos.errors import JobError
 from keraunos.job.columns import Columns, Slot
 from keraunos.launch.predict import predict_rdd
+from keraunos.testing.learner_batches import rows
 from tests.conformance import graph_models
-from tests.conformance.learner_models import rows
 
 pytestmark = pytest.mark.spark
 

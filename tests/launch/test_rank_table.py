@@ -35,16 +35,19 @@ def test_most_are_never_slow(seconds):
 
 
 def test_the_table_prints():
+    moved = Tally(
+        steps=101, timed=100, busy=9.0, waited=1.0, bytes_sent=999, bytes_received=12_345, bytes_shared=6 * 10**9
+    )
     table = RankTable(
         [
-            report_of(0, "first", Tally(steps=101, timed=100, busy=9.0, waited=1.0), 1200, 0),
+            report_of(0, "first", moved, 1200, 0),
             report_of(1, "second", None, 5, 2),
         ]
     )
     assert len(table) == 2
     assert table[0].seconds_per_step == 0.09
     assert str(table).splitlines() == [
-        "rank    host  rows  steps  s/step  waiting  returns",
-        "   0   first  1200    101    0.09      10%        0",
-        "   1  second     5      0       0       0%        2",
+        "rank    host  rows  steps  s/step  waiting  returns   sent  received  shared",
+        "   0   first  1200    101    0.09      10%        0  999 B   12.3 kB    6 GB",
+        "   1  second     5      0       0       0%        2    0 B       0 B     0 B",
     ]

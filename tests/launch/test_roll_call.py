@@ -14,7 +14,7 @@ from keraunos.errors import WorkerError
 from keraunos.exchange.client import Client
 from keraunos.exchange.server import Server
 from keraunos.job.exchange_plan import ExchangePlan
-from keraunos.launch import local
+from keraunos.launch import attendance, local
 from keraunos.launch.fit_events import FitEvents
 from keraunos.launch.roll_call import RollCall
 from keraunos.learners.keras_archive import from_archive
@@ -22,10 +22,13 @@ from keraunos.learners.keras_variables import read_vector
 from keraunos.parameters import Layout
 from keraunos.worker.loop import versions
 from tests.conformance import engine
+from tests.conformance.forked_workers import PATIENCE
+from tests.launch.test_return import at_second_lap_of
 
 ROWS = 600
-PATIENCE = 5.0
 END_SECONDS = 60
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 def _job(exchange="allreduce", servers="driver", **schedule):
@@ -104,7 +107,7 @@ def processes(monkeypatch):
 
 
 def _fit(job, processes, *, victim=1, max_failures=2, parts=None):
-    callbacks = [SignalAtEpoch(processes, victim)]
+    callbacks = [] if victim is None else [SignalAtEpoch(processes, victim)]
     return local.fit(job, parts or _partitions(), callbacks=callbacks, verbose=0, max_failures=max_failures)
 
 
@@ -112,11 +115,12 @@ def _vector(result):
     return read_vector(from_archive(result.archive))
 
 
-def test_a_worker_that_stands_still_for_a_while_is_waited_for(processes):
-    expected = local.fit(_job(), _partitions(), verbose=0)
+def test_a_worker_that_stands_still_for_a_while_is_waited_for(processes, monkeypatch):
+    monkeypatch.setattr(attendance, "AWAY_SECONDS", PATIENCE)
+    expected = engine.fitted(_job(), _partitions())
     with OnWords("no sign of life", lambda: processes.signal(1, signal.SIGCONT)) as log:
         result = _fit(_job(), processes)
-    np.testing.assert_array_equal(_vector(result), _vector(expected))
+    np.testing.assert_array_equal(_vector(result), expected.parameters)
     said = [each for each in log.heard if "Worker 1 on" in each]
     assert ["no sign of life" in said[0], "is back after" in said[1], len(said)] == [True, True, 2]
     assert result.lost_rows == ()
@@ -153,13 +157,13 @@ def test_a_worker_whose_good_bye_still_lies_before_the_driver_is_not_lost():
 
 def test_a_worker_that_stays_away_ends_the_fit(processes):
     job = replace(_job(), worker_patience=PATIENCE)
-    with pytest.raises(WorkerError, match=r"Worker 1 on .* nothing was heard from it for 5 s.*'continue'") as raised:
+    with pytest.raises(WorkerError, match=r"Worker 1 on .* nothing was heard from it for 3 s.*'continue'") as raised:
         _fit(job, processes)
     assert raised.value.rank == 1
 
 
 def _without(processes, plan, victim, *, then, servers="driver", **schedule):
-    """Go on without a worker, and do something to it as soon as it is left out."""
+    """Go on without a worker, which is stopped after an epoch if it is named; `then` is called when it is left out."""
     job = replace(_job(plan, servers, **schedule), worker_patience=PATIENCE, on_worker_lost="continue")
     with OnWords("goes on without it", then) as log:
         result = _fit(job, processes, victim=victim)
@@ -196,10 +200,12 @@ def test_a_new_incarnation_of_a_worker_that_was_left_out_ends_quietly(processes)
     [("downpour", "driver"), ("bounded", "driver"), (ExchangePlan.named("averaging", every=5), 1)],
     ids=["downpour", "bounded", "averaging on a server"],
 )
-def test_other_plans_go_on_without_a_worker(processes, plan, servers):
-    # Workers that wait for nobody must not be through before one of them is stopped.
-    epochs = 600 if plan == "downpour" else 6
-    result = _without(processes, plan, 1, then=lambda: None, servers=servers, epochs=epochs)
+def test_other_plans_go_on_without_a_worker(processes, monkeypatch, plan, servers):
+    # Of workers that wait for nobody, one may be through before another has ended an epoch; and the other has to train
+    # for longer than the patience.
+    epochs = 500 if plan == "downpour" else 6
+    at_second_lap_of(monkeypatch, 1, lambda: processes.signal(1, signal.SIGSTOP))
+    result = _without(processes, plan, None, then=lambda: None, servers=servers, epochs=epochs)
     assert [each.rank for each in result.lost_rows] == [1]
     assert len(result.history["loss"]) == epochs
     assert result.history["loss"][-1] < result.history["loss"][0]

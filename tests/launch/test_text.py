@@ -1,4 +1,7 @@
-"""A fit on strings: the weights are those of plain Keras, fed what the layers for strings make of the same rows."""
+"""A fit on strings: the weights are those of plain Keras, fed what the layers for strings make of the same rows.
+
+`convergence/test_on_tensorflow.py` runs these tests on TensorFlow too.
+"""
 
 import os
 from dataclasses import replace
@@ -16,7 +19,6 @@ from keraunos.learners.keras_archive import from_archive
 from keraunos.learners.keras_front import parted
 from tests.conformance import engine
 from tests.conformance import text_models as models
-from tests.conformance.own_process import passes_on
 
 TEXT = Columns((Slot("text", ("text",), kind="bytes"),), (Slot(None, ("y",)),))
 ON_TENSORFLOW = os.environ["KERAS_BACKEND"] == "tensorflow"
@@ -94,10 +96,3 @@ def test_strings_for_a_model_of_numbers_are_refused_before_a_worker_starts():
     model = models.compiled(keras.Sequential([keras.Input((1,), name="text"), keras.layers.Dense(2, "softmax")]))
     with pytest.raises(ColumnError, match="'text' holds strings, which the model .* does not take.*StringIndexer"):
         local.fit(job_of(model), [models.table(4)], verbose=0)
-
-
-if not ON_TENSORFLOW:
-
-    @pytest.mark.slow
-    def test_strings_on_tensorflow():
-        passes_on("tensorflow", __file__)

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from keraunos.errors import ModelError
+from keraunos.formats.registry import load_home
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.model_formats import GRAPH
 from keraunos.job.schedule import Schedule
-from keraunos.job.training_job import GRAPH, ModelSource, TrainingJob
+from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.learners.graph_archive import GraphArchive
-from keraunos.learners.graph_home import GraphHome, RowMeans
-from keraunos.learners.registry import load_home
+from keraunos.learners.graph_home import GraphHome
+from keraunos.learners.row_means import RowMeans
 from keraunos.parameters import Layout
 
 LAYOUT = Layout(("w", "b", "moving"), ((2, 2), (2,), (3,)), trainable=2)

@@ -1,4 +1,4 @@
-"""A model that takes strings in two parts, which together are the model. Also run on TensorFlow, in its own process."""
+"""A model that takes strings in two parts, which together are it; `convergence/test_on_tensorflow.py` runs it too."""
 
 import os
 
@@ -13,7 +13,6 @@ from keraunos.learners.keras_front import parted
 from keraunos.learners.keras_variables import layout_of
 from keraunos.learners.tensorflow_layers import check_vocabularies, in_archive
 from tests.conformance import text_models as models
-from tests.conformance.own_process import passes_on
 
 ON_TENSORFLOW = os.environ["KERAS_BACKEND"] == "tensorflow"
 
@@ -190,10 +189,3 @@ def test_rows_of_another_shape_are_refused():
         DataError, match="input 'text'.*Expected rows of shape \\(\\).*Received: rows of shape \\(2,\\)"
     ):
         front(models.as_bytes(["a", "b"])[None, :])
-
-
-if not ON_TENSORFLOW:
-
-    @pytest.mark.slow
-    def test_models_of_strings_on_tensorflow():
-        passes_on("tensorflow", __file__)

@@ -1,12 +1,10 @@
-"""The learner suite on TensorFlow: in a process of its own, since Keras has one backend a process."""
+"""The learner suite on TensorFlow; `convergence/test_on_tensorflow.py` runs it where Keras is on another backend."""
 
 import keras
-import pytest
 
+from keraunos.testing.learner_batches import reduced, rows
 from tests.conformance import learner_models as models
 from tests.conformance.keras_learner_suite import KerasLearnerSuite
-from tests.conformance.learner_suite import reduced
-from tests.conformance.own_process import passes_on
 
 if keras.config.backend() == "tensorflow":
 
@@ -17,17 +15,11 @@ if keras.config.backend() == "tensorflow":
             """A worker's process trains the model of one fit after the other: each is traced once, as it has to be."""
             with caplog.at_level("WARNING", logger="tensorflow"):
                 for _ in range(6):
-                    batch = models.rows(6)
+                    batch = rows(6)
                     learner = self.learner(models.dense("adam"), batch)
-                    for rows in (6, 6, 4):  # the last batch of an epoch is shorter
-                        contribution = learner.gradient(models.rows(rows))
+                    for count in (6, 6, 4):  # the last batch of an epoch is shorter
+                        contribution = learner.gradient(rows(count))
                         learner.apply(reduced([contribution], learner.layout))
                     learner.write(learner.read())
                     learner.take_metrics()
             assert "retracing" not in caplog.text
-
-else:
-
-    @pytest.mark.slow
-    def test_the_suite_passes_in_a_process_of_its_own():
-        passes_on("tensorflow", __file__)

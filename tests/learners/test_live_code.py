@@ -5,7 +5,7 @@ import pytest
 
 from keraunos.errors import ModelError
 from keraunos.learners.keras_archive import from_archive, write_live
-from keraunos.ml.building import unbuilt_copy
+from keraunos.ml.keras.building import unbuilt_copy
 
 
 class Halving(keras.layers.Layer):

@@ -8,9 +8,10 @@ import keras
 import pytest
 
 from keraunos.errors import JobError
+from keraunos.formats.registry import load_learner
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.keras_archive import to_archive
-from keraunos.learners.registry import load_learner, use_backend
+from keraunos.learners.registry import use_backend
 
 
 def test_another_backend_than_the_running_one_is_refused():

@@ -12,14 +12,15 @@ import tensorflow as tf
 
 from keraunos.batch import Batch, BatchSpec
 from keraunos.errors import DataError, ModelError
-from keraunos.job.training_job import GRAPH, ModelSource
+from keraunos.formats.registry import load_learner
+from keraunos.job.model_formats import GRAPH
+from keraunos.job.training_job import ModelSource
 from keraunos.learners.graph_home import GraphHome
 from keraunos.learners.graph_network import session_config
 from keraunos.learners.graph_source import graph_source
-from keraunos.learners.registry import load_learner
+from keraunos.testing.learner_batches import assert_close, assert_states_equal, kept, reduced, rows
+from keraunos.testing.learner_suite import LearnerSuite
 from tests.conformance import graph_models
-from tests.conformance.learner_models import rows
-from tests.conformance.learner_suite import LearnerSuite, assert_close, assert_states_equal, kept, reduced
 
 v1 = tf.compat.v1
 
@@ -27,8 +28,8 @@ v1 = tf.compat.v1
 class TestTensorFlowGraph(LearnerSuite):
     models = graph_models
 
-    def source(self, model):
-        return model.source()
+    def load(self, model):
+        return load_learner(model.source())
 
     def vector(self, model):
         return model.read()

@@ -21,6 +21,7 @@ from keraunos.launch.divergence import advice
 from keraunos.ml.inference import Serving, predictions
 from keraunos.ml.preparation import prepare
 from keraunos.ml.rendering import ArrayColumns
+from tests.extended import extended
 
 LONGS, INTS = ArrayType(LongType()), ArrayType(IntegerType())
 
@@ -223,20 +224,42 @@ COMPUTING = {
 }
 
 
+FIRST = [*COMPUTING, "embedding"]
+
+
+def job_for(name, backend):
+    """A job whose rows are whole numbers; the model's first layer has this name."""
+    model = text_model() if name == "embedding" else keras.Sequential([*COMPUTING[name](), layers.Dense(1)])
+    custom = {"FloatsOnly": FloatsOnly} if name == "custom" else {}
+    return prepared(model, row={"x": [1, 2, 3, 4]}, backend=backend, numWorkers=1, customObjects=custom, batchSize=4)
+
+
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"])
-def test_whole_numbers_train_whatever_the_first_layer_is(backend):
+@pytest.mark.parametrize("name", FIRST)
+def test_whole_numbers_are_floats_for_every_first_layer_but_an_embedding(name, backend):
+    assert job_for(name, backend).signature.inputs[0].dtype == ("int32" if name == "embedding" else "float32")
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("dense", "jax"),
+        extended("convolution", "jax"),
+        extended("norm", "jax"),
+        extended("normalization", "jax"),
+        extended("rescaling", "jax"),
+        ("custom", "jax"),
+        extended("embedding", "jax"),
+        # The others get floats there too.
+        extended("dense", "tensorflow"),
+        ("embedding", "tensorflow"),
+    ],
+)
+def test_whole_numbers_train_whatever_the_first_layer_is(name, backend):
     table = pa.table({"x": [[1, 2, 3, 4], [3, 1, 0, 2]] * 4, "y": pa.array([1.0, 2.0] * 4, type=pa.float32())})
-    models = {name: keras.Sequential([*make(), layers.Dense(1)]) for name, make in COMPUTING.items()}
-    for name, model in {**models, "embedding": text_model()}.items():
-        custom = {"FloatsOnly": FloatsOnly} if name == "custom" else {}
-        if backend == "tensorflow" and name not in {"dense", "embedding"}:
-            continue  # they get floats, as the others do
-        made = prepared(
-            model, row={"x": [1, 2, 3, 4]}, backend=backend, numWorkers=1, customObjects=custom, batchSize=4
-        )
-        assert made.signature.inputs[0].dtype == ("int32" if name == "embedding" else "float32")
-        result = local.fit(made.job, [table], custom_objects=custom, verbose=0)
-        assert np.isfinite(result.history["loss"]).all()
+    custom = {"FloatsOnly": FloatsOnly} if name == "custom" else {}
+    result = local.fit(job_for(name, backend).job, [table], custom_objects=custom, verbose=0)
+    assert np.isfinite(result.history["loss"]).all()
 
 
 def test_a_column_of_numbers_into_an_unbuilt_dense():

@@ -14,6 +14,7 @@ from keraunos import ExchangePlan, KerasClassifier, Rule, register_rule
 from keraunos.errors import ClusterError, JobError, PlanError
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.ml.preparation import exchange_of
+from tests.extended import extended
 from tests.ml.models import mlp
 
 REFUSED_WHEN_SET = [
@@ -198,12 +199,14 @@ TRAINED = {
     "int8": {"exchange": "averaging", "every": 10, "compression": "int8"},
     "a range of ports": {"exchange": "downpour", "servers": "workers", "serverPorts": (42400, 42450)},
 }
+# Each way to send, to meet and to serve is in one of these.
+PAIRED = {"elastic", "bounded", "hogwild", "four answers", "on an executor", "int8", "a range of ports"}
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.leaks
-@pytest.mark.parametrize("case", TRAINED)
+@pytest.mark.parametrize("case", [each if each in PAIRED else extended(each) for each in TRAINED])
 def test_digits_are_learned_and_everything_is_given_back(digits, case):
     classifier = KerasClassifier(model=digits_model(), epochs=5, batchSize=16, seed=1, verbose=0, **TRAINED[case])
     fitted = classifier.fit(digits)

@@ -11,7 +11,7 @@ from keraunos import KerasClassifier
 from keraunos.compat.elephas.ml_model import ElephasEstimator, ElephasTransformer
 from keraunos.compat.paddle.estimator import Paddle, PaddleModel
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDL, SparkAsyncDLModel
-from keraunos.ml.persistence import KerasReader
+from keraunos.ml.persistence import PartsReader
 from tests.ml.models import mlp
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +45,7 @@ def test_a_load_in_a_fresh_process_gets_a_session(spark, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.extended
 def test_so_does_one_of_a_stage_of_elephas_where_there_is_only_a_context(spark, tmp_path):
     ElephasEstimator(epochs=3).write().save(str(tmp_path / "saved"))
     program = (
@@ -59,4 +60,4 @@ def test_so_does_one_of_a_stage_of_elephas_where_there_is_only_a_context(spark, 
     "stage", [ElephasEstimator, ElephasTransformer, Paddle, PaddleModel, SparkAsyncDL, SparkAsyncDLModel]
 )
 def test_every_front_end_loads_by_a_reader_that_gets_a_session(stage):
-    assert isinstance(stage.read(), KerasReader)
+    assert isinstance(stage.read(), PartsReader)

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from keraunos.ml.heads import Head
-from keraunos.ml.signature import Signature
+from keraunos.ml.keras import heads
+from keraunos.ml.keras.signature import signature_of
 from tests.ml.models import mlp
 
 
 def head_of(model):
-    return Head.of(model, Signature.of(model).outputs[0])
+    return heads.head_of(model, signature_of(model).outputs[0])
 
 
 def test_heads_of_models():

@@ -14,8 +14,8 @@ from keraunos.job.columns import Slot
 from keraunos.learners.keras_archive import to_archive
 from keraunos.ml.heads import Head
 from keraunos.ml.inference import Serving, predictions
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, nested_lists
-from keraunos.ml.signature import Signature
 from tests.ml.models import mlp, two_inputs, two_outputs
 
 MODEL = mlp(units=2, activation=None, loss="mse")
@@ -23,7 +23,7 @@ ARCHIVE = to_archive(MODEL)
 
 
 def serving_of(model, slots, rows=8, backend="jax"):
-    signature = Signature.of(model)
+    signature = signature_of(model)
     targets = tuple(port.name for port in signature.outputs)
     return Serving(
         key=hashlib.sha256(to_archive(model)).hexdigest(),

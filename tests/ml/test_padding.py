@@ -20,10 +20,12 @@ from keraunos.job.columns import Slot
 from keraunos.launch import local
 from keraunos.learners.keras_archive import from_archive
 from keraunos.ml.inference import Serving, predictions
-from keraunos.ml.padding import served_slots, warn_of_zeros
+from keraunos.ml.keras.padding import warn_of_zeros
+from keraunos.ml.padding import served_slots
 from keraunos.ml.preparation import prepare
 from keraunos.ml.rendering import NumberColumn
 from keraunos.ml.schema import SlotSpec
+from tests.extended import extended
 
 WORDS = [[1, 2, 3], [4], [2, 2, 5, 1, 3], [], [3, 1]] * 4
 LABELS = [float(sum(row)) for row in WORDS]
@@ -112,7 +114,7 @@ def test_a_row_that_is_too_long_and_the_way_out_of_ragged_ones():
         ArrowReader([Slot(None, ("x",))]).read({"x": pa.array([[1], [1, 2, 3]])})
 
 
-@pytest.mark.parametrize("length", [None, 3])
+@pytest.mark.parametrize("length", [None, extended(3)])
 def test_training_is_that_of_keras_on_padded_rows(length):
     model = reader_model()
     made, _ = prepared(model, maxLength=length, batchSize=10)
@@ -126,7 +128,7 @@ def test_training_is_that_of_keras_on_padded_rows(length):
     assert result.history["mae"] == pytest.approx(history["mae"], rel=1e-5)
 
 
-@pytest.mark.parametrize("length", [None, 5])
+@pytest.mark.parametrize("length", [extended(None), 5])
 def test_masked_outputs_are_measured_as_keras_measures_them(length):
     keras.utils.set_random_seed(3)
     inputs = keras.Input((length,), dtype="int32")

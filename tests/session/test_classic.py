@@ -4,7 +4,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from keraunos.session.registry import running_session, session_of, started_session, was_stopped
-from tests.conformance.session_suite import SessionSuite
+from keraunos.testing.session_suite import SessionSuite
 
 pytestmark = pytest.mark.spark
 

@@ -119,6 +119,7 @@ def test_a_mistake_ends_the_search_before_it_begins(frame, estimator):
         search(estimator, {"iters": [1]}, frame, mode="local")
 
 
+@pytest.mark.extended
 def test_values_that_follow_from_earlier_trials(frame):
     """Twelve trials, of which two know the first ten: they keep to what did well, and a second search is the same."""
     model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(2, activation="softmax")])

@@ -51,6 +51,7 @@ class Seen(Hooks):
         self.ends += 1
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", SERVERS)
 @pytest.mark.parametrize("exchange", PRESETS)
 def test_rows_that_blow_up_end_the_training_with_good_parameters(exchange, servers, caplog):
@@ -69,6 +70,7 @@ def test_rows_that_blow_up_end_the_training_with_good_parameters(exchange, serve
     assert "Lower the learning rate" in told
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", SERVERS)
 @pytest.mark.parametrize("exchange", PRESETS)
 def test_a_rate_that_is_much_too_large_ends_the_training_with_good_parameters(exchange, servers):
@@ -80,6 +82,7 @@ def test_a_rate_that_is_much_too_large_ends_the_training_with_good_parameters(ex
     assert result.history.ended
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("servers", ["driver", "workers"])
 @pytest.mark.parametrize(
     "exchange",

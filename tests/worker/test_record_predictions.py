@@ -7,9 +7,9 @@ from keraunos.errors import DataError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.keras_archive import to_archive
+from keraunos.testing.learner_batches import rows
 from keraunos.worker.record_predictions import predict_records
 from tests.conformance import graph_models
-from tests.conformance.learner_models import rows
 from tests.ml.models import mlp
 
 COLUMNS = Columns((Slot(None, ("x",)),))

@@ -23,7 +23,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -127,11 +127,12 @@ class CheckpointStore:
         except OSError as error:
             raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
 
-    def write(self, checkpoint: Checkpoint) -> None:
+    def write(self, checkpoint: Checkpoint, *, warn: Callable[[str], None] | None = None) -> None:
         """Store a checkpoint. It is complete in the directory when this returns, and absent if this raises.
 
         A checkpoint of the same number is replaced, and newer ones are deleted, because training went back to before
-        them. Raises `TakenOverError`, and changes nothing, if another process has taken over the directory.
+        them. Raises `TakenOverError`, and changes nothing, if another process has taken over the directory. If an older
+        checkpoint cannot be removed, `warn` is called with a message; without `warn` the message is logged.
         """
         name = _name(checkpoint.number)
         aside = f"_writing-{name}-{secrets.token_hex(4)}"
@@ -154,7 +155,7 @@ class CheckpointStore:
                 ) from error
             raise
         self._broken.discard(checkpoint.number)
-        self._prune()
+        self._prune(_log if warn is None else warn)
 
     def latest(self, before: int | None = None) -> Checkpoint | None:
         """The newest whole checkpoint, with a number below `before` if given; `None` if there is none.
@@ -325,7 +326,7 @@ class CheckpointStore:
                 logger.info("%r in %r was left by an interrupted write; it is removed.", name, self.path)
                 self._folder.delete(name)
 
-    def _prune(self) -> None:
+    def _prune(self, warn: Callable[[str], None]) -> None:
         """Delete all but the newest checkpoints; broken ones do not count and are deleted."""
         try:
             numbers = self.numbers()
@@ -333,7 +334,11 @@ class CheckpointStore:
             self._remove([number for number in numbers if number not in kept])
         except (OSError, CheckpointError) as error:
             # The new checkpoint is committed; deleting the older one is retried after the next.
-            logger.warning("An older checkpoint in %r could not be removed: %s.", self.path, error)
+            warn(f"An older checkpoint in {self.path!r} could not be removed: {error}.")
+
+
+def _log(message: str) -> None:
+    logger.warning("%s", message)
 
 
 def _name(number: int) -> str:

@@ -43,10 +43,16 @@ class CheckpointWriter:
         store: the store to write to.
         leave_seconds: how long leaving the context waits for submitted checkpoints.
         on_written: called by the writing thread with the number of each checkpoint that is in the store.
+        warn: called with what the user should know, by the writing thread or by whoever leaves; logs it if not given.
     """
 
     def __init__(
-        self, store: CheckpointStore, *, leave_seconds: float = 120.0, on_written: Callable[[int], None] | None = None
+        self,
+        store: CheckpointStore,
+        *,
+        leave_seconds: float = 120.0,
+        on_written: Callable[[int], None] | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self.written = 0
         self.failures = 0
@@ -54,6 +60,7 @@ class CheckpointWriter:
         self._store = store
         self._leave_seconds = leave_seconds
         self._on_written = on_written
+        self._warn = _log if warn is None else warn
         self._changed = threading.Condition()
         self._waiting: Checkpoint | None = None
         self._writing = False
@@ -74,18 +81,17 @@ class CheckpointWriter:
             self._changed.notify_all()
         self._thread.join(self._leave_seconds)
         if self._thread.is_alive():
-            logger.warning(
-                "The last checkpoint was not written into %r within %.0f s and is abandoned; the previous ones are "
-                "complete. %s",
-                self._store.path, self._leave_seconds, _GONE,
-            )  # fmt: skip
+            self._warn(
+                f"The last checkpoint was not written into {self._store.path!r} within {self._leave_seconds:.0f} s and "
+                f"is abandoned; the previous ones are complete. {_GONE}"
+            )
         if self._taken_over is not None and error is None:
-            logger.warning("%s", self._taken_over)
+            self._warn(str(self._taken_over))
         if self.failures:
-            logger.warning(
-                "%d of %d checkpoints could not be written into %r; the last reason: %s",
-                self.failures, self.failures + self.written, self._store.path, self.last_error,
-            )  # fmt: skip
+            self._warn(
+                f"{self.failures} of {self.failures + self.written} checkpoints could not be written into "
+                f"{self._store.path!r}; the last reason: {self.last_error}"
+            )
 
     def submit(self, checkpoint: Checkpoint) -> None:
         """Submit a checkpoint without waiting. It replaces one that is still queued.
@@ -116,7 +122,7 @@ class CheckpointWriter:
     def _run(self) -> None:
         while (checkpoint := self._next()) is not None:
             try:
-                self._store.write(checkpoint)
+                self._store.write(checkpoint, warn=self._warn)
             except TakenOverError as error:
                 self._taken_over = error
             except Exception as error:  # noqa: BLE001 - any error is logged, and training continues
@@ -146,9 +152,13 @@ class CheckpointWriter:
         cause = error.__cause__ if ours else error
         advice = _ADVICE.get(cause.errno or 0, _UNKNOWN) if isinstance(cause, OSError) else _UNKNOWN
         text = f"{error}" if ours else f"Checkpoint {checkpoint.number} could not be written. Received: {error!r}."
-        told = advice in self._told
-        self._told.add(advice)
-        logger.log(
-            logging.DEBUG if told else logging.WARNING,
-            "%s Training continues without it. %s", text, advice,
-        )  # fmt: skip
+        message = f"{text} Training continues without it. {advice}"
+        if advice in self._told:
+            logger.debug("%s", message)
+        else:
+            self._told.add(advice)
+            self._warn(message)
+
+
+def _log(message: str) -> None:
+    logger.warning("%s", message)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,13 @@ _WINDOW = 8
 
 Found = TypeVar("Found")
 Said = TypeVar("Said", bound=Content)
+
+
+class HasFile(Protocol):
+    """Anything with a file descriptor, such as a plain socket."""
+
+    def fileno(self) -> int:
+        """The file descriptor."""
 
 
 class Stopped(ExchangeError):  # noqa: N818 - being stopped is no error
@@ -91,7 +98,7 @@ class Client:
         self.released = False
         self._clock = clock
         self._stack = ExitStack()
-        self._attendants: list[tuple[zmq.Socket[bytes] | None, Callable[[], bool]]] = []
+        self._attendants: list[tuple[zmq.Socket[bytes] | HasFile | None, Callable[[], bool]]] = []
         self._handlers: Handlers[Message, None] = Handlers()
         self._handlers.on(messages.Go, self._go)
         self._handlers.on(messages.Release, self._release)
@@ -112,6 +119,7 @@ class Client:
             self.context: zmq.Context[zmq.Socket[bytes]] = self._stack.enter_context(zmq.Context())
             self._link = self._stack.enter_context(Link(self.context, self.connection, self.rank, self.incarnation))
             self._link.ends_with_server = True
+            self._link.tally = self.tally
             self._pulse = self._stack.enter_context(
                 Pulse(self.context, self.connection, self.rank, self.incarnation, self.tally)
             )
@@ -132,7 +140,7 @@ class Client:
     def patience(self, seconds: float) -> None:
         self._link.patience = seconds
 
-    def attend(self, socket: zmq.Socket[bytes] | None, work: Callable[[], bool]) -> None:
+    def attend(self, socket: zmq.Socket[bytes] | HasFile | None, work: Callable[[], bool]) -> None:
         """Call `work` while waiting, which says whether it did something; `socket` wakes a sleeping worker up."""
         self._attendants.append((socket, work))
 

@@ -16,6 +16,7 @@ from keraunos.errors import ExchangeError
 from keraunos.exchange.addresses import connection_error, folder_of, is_file, is_refused, needs_ipv6
 from keraunos.exchange.security import Credentials, arm_client
 from keraunos.exchange.silence import LOOK_SECONDS
+from keraunos.exchange.tally import Tally
 from keraunos.exchange.wire import CHUNK_BYTES, MAX_BODY_BYTES, Kind, Message, WireError, decode
 
 _LINGER_MS = 5000
@@ -29,7 +30,11 @@ _SILENT_MS = 10_000
 
 
 class Link:
-    """A connected DEALER socket: a context manager that belongs to one thread."""
+    """A connected DEALER socket: a context manager that belongs to one thread.
+
+    Attributes:
+        tally: where the bytes are counted; its own until somebody gives it another.
+    """
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], connection: Mapping[str, Any], rank: int, incarnation: int
@@ -44,6 +49,7 @@ class Link:
         self._incarnation = incarnation
         self._stack = ExitStack()
         self.patience = PATIENCE_SECONDS
+        self.tally = Tally()
         self._heard = False
         # Whether sending ends at once where nobody listens; a slice's server may be started again elsewhere.
         self.ends_with_server = False
@@ -93,6 +99,8 @@ class Link:
             except zmq.Again:
                 waited += LOOK_SECONDS
             else:
+                header, said = frames[0], frames[1]
+                self.tally.bytes_sent += len(header) + len(said) + (0 if payload is None else payload.nbytes)
                 return
             if self.ends_with_server:
                 self.check_there()
@@ -126,6 +134,7 @@ class Link:
             frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
+        self.tally.bytes_received += sum(map(len, frames))
         try:
             message = decode([frame.buffer for frame in frames], self._key)
         except WireError as error:

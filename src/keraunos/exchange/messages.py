@@ -424,11 +424,14 @@ class RoundResult(Content, kind=Kind.RESULT):
         first: it is the parameters for one who joins.
         empty: nobody has contributed, and there is none.
         coded: the payload was made by the plan's codec.
+        staleness: how many contributions of others were applied between the parameters that the receiver's was computed
+            with and that one; 0 where all are applied at once.
     """
 
     first: bool = False
     empty: bool = False
     coded: bool = False
+    staleness: Natural = 0
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,8 @@ class Server:
         for each in self._slices:
             each.state.saves = SavePoints.from_json(points)
             self._tell(each, lambda each=each: each.state.expect(expected))  # type: ignore[misc]  # bound for each
-        if self._placement.on_workers and self.plan.synchronous and self.plan.compression is None:
+        hosted = self._placement.on_workers and self._placement.on_slices
+        if hosted and self.plan.synchronous and self.plan.compression is None:
             self._share_result(sorted(expected))
         common, bells = (None if region is None else region.offer for region in (self._common, self._bells))
         self._command(lambda: self.state.start(common, bells))

@@ -57,7 +57,7 @@ class SliceLink(ABC):
         """Do what can be done with a contribution before it is pushed; it will be."""
 
     @property
-    def owed(self) -> Vector:
+    def residual(self) -> Vector:
         """What was rounded off the last contribution and goes with the next one, where it lies; most have none."""
         return np.empty(0, np.float32)
 
@@ -160,9 +160,12 @@ class RemoteLink(SliceLink):
     def __init__(self, part: Slice, link: Link, client: Client, plan: ExchangePlan, parts: int, host_rank: int) -> None:
         super().__init__(part)
         self._link = link
+        link.tally = client.tally
         self._client = client
         self._host_rank = host_rank
-        self._uplink = Uplink(plan.compression, part.contribution_size(parts), np.dtype(part.layout.dtype).itemsize)
+        itemsize = np.dtype(part.layout.dtype).itemsize
+        self._shared_bytes = part.size * itemsize
+        self._uplink = Uplink(plan.compression, part.contribution_size(parts), itemsize)
         self._arrivals = Arrivals(plan, part.size, part.layout.dtype)
         self._offers: Offers | None = None
         self._upload: SharedVector | None = None
@@ -190,15 +193,16 @@ class RemoteLink(SliceLink):
             self._encoded = list(self._uplink.pieces(views))
 
     @property
-    def owed(self) -> Vector:
+    def residual(self) -> Vector:
         """As the uplink has it."""
-        return self._uplink.owed
+        return self._uplink.residual
 
     def push(self, round_: int, views: Sequence[Vector], push: Push) -> None:
         """Put the contribution into shared memory and say so, or send it."""
         self.expect(round_)
         if self._upload is not None:
             fill(self._upload.vector, views)
+            self._client.tally.bytes_shared += self._upload.vector.nbytes
             self._note(push, round_)
             if not self._ring(round_, push):
                 self._say()
@@ -215,7 +219,9 @@ class RemoteLink(SliceLink):
     def complete(self) -> bool:
         """Whether the server has said so, or rung."""
         if self._bells is not None and not self._arrived and self._bells.result(self._host_rank) == self._wanted:
-            self._arrived, self._by_socket = True, False
+            # A result that is none is never rung for.
+            self._arrived, self._by_socket, self._empty = True, False, False
+            self._count_shared()
         return self._arrived
 
     def first(self) -> Vector | None:
@@ -317,6 +323,13 @@ class RemoteLink(SliceLink):
             self._by_socket = message.payload is not None
             self._empty = said.empty
             self._arrived = self._arrivals.take(message, said) if self._by_socket else True
+            self._client.tally.staleness = said.staleness
+            if not (self._by_socket or said.empty):
+                self._count_shared()
+
+    def _count_shared(self) -> None:
+        """A result lies in shared memory, as many bytes as the slice has."""
+        self._client.tally.bytes_shared += self._shared_bytes
 
     def _is_wanted(self, message: Message, result: RoundResult) -> bool:
         # The parameters for one who joins have the number of the round that follows.

@@ -86,6 +86,7 @@ class Member:
     parts: int
     round: int = 0
     read_at: int = 0
+    staleness: int = 0
     waiting: bool = False
     wants_first: bool = False
     gone: bool = False
@@ -361,7 +362,8 @@ class SliceState:
         member.read_at = self.applied
         if self.empty:
             return Reply(RoundResult(empty=True), rank, member.incarnation, member.round - 1)
-        return Reply(RoundResult(), rank, member.incarnation, member.round - 1, self.result)
+        said = RoundResult(staleness=member.staleness)
+        return Reply(said, rank, member.incarnation, member.round - 1, self.result)
 
     def _progress(self) -> list[Action]:
         return self._close_if_complete() if self.plan.synchronous else self._release()
@@ -410,7 +412,8 @@ class SliceState:
 
     def _apply(self, rank: int, member: Member) -> list[Action]:
         if member.sent is not None:
-            sent = replace(member.sent, staleness=max(0, self.applied - member.read_at))
+            member.staleness = max(0, self.applied - member.read_at)
+            sent = replace(member.sent, staleness=member.staleness)
             with _of_the_rule():
                 self.rule.apply([sent], self.parameters, self.result, squared_norm=sent.squared_norm)
             self.contributed[rank] += sent.rows

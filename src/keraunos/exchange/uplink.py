@@ -27,7 +27,7 @@ class Uplink:
             self._encoded = np.empty(len(self._chunks) * self._room, dtype=np.uint8)
 
     @property
-    def owed(self) -> Vector:
+    def residual(self) -> Vector:
         """What was rounded off the last contribution and goes with the next one, where it lies; it may be nothing."""
         return np.empty(0, np.float32) if self._feedback is None else self._feedback.residual
 

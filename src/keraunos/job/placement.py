@@ -1,7 +1,8 @@
 """Where the parameters live, and what follows from it. Runs on the driver and on workers.
 
-Users say it as `servers`: `"driver"`, `"workers"`, or a number of servers. `placement_of` reads that, once; everyone
-else asks the placement.
+Users say it as `servers`: `"driver"`, `"workers"`, or a number of servers; or, where workers share by themselves over
+a transport that is not built in, its home, `"module:Class"`. `placement_of` reads that, once; everyone else asks the
+placement.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from keraunos.job.exchange_plan import ExchangePlan
 # Servers that are tasks of their own have ranks from here on.
 FIRST_SERVER = 1 << 19
 
+# The home of the transport to slices on our own servers.
+SLICES = "keraunos.exchange.transports.slices:Slices"
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -23,9 +27,11 @@ class Placement:
 
     Attributes:
         server_tasks: how many servers are tasks of their own.
+        transport: the home, `module:Class`, of what workers exchange vectors through.
     """
 
     server_tasks: int = 0
+    transport: str = SLICES
 
     @property
     def on_driver(self) -> bool:
@@ -34,8 +40,13 @@ class Placement:
 
     @property
     def on_workers(self) -> bool:
-        """Whether each worker hosts a slice."""
+        """Whether each worker answers for a part of the parameters, and says where it can be reached."""
         return False
+
+    @property
+    def on_slices(self) -> bool:
+        """Whether the parameters are slices of our own servers."""
+        return self.transport == SLICES
 
     def hosts(self, trains: Iterable[int]) -> list[int]:
         """The ranks that host the slices, in the order of the slices; none where the driver has the only one."""
@@ -90,12 +101,17 @@ class OnWorkers(Placement):
 
     @property
     def on_workers(self) -> bool:
-        """Whether each worker hosts a slice."""
+        """Whether each worker answers for a part of the parameters."""
         return True
 
     def hosts(self, trains: Iterable[int]) -> list[int]:
         """The workers that train."""
         return sorted(trains)
+
+
+@dataclass(frozen=True)
+class AmongWorkers(OnWorkers):
+    """No servers: workers exchange vectors over a transport of their own, and each answers for a part of them."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +132,17 @@ def placement_of(servers: Any) -> Placement:
         return InTasks(servers)
     if isinstance(servers, str) and servers in _PLACES:
         return _PLACES[servers]
+    if isinstance(servers, str) and _is_home(servers):
+        return AmongWorkers(transport=servers)
     raise JobError(
-        f"`servers` must be 'driver', 'workers', or a number of servers of at least 1. Received: {servers!r}."
+        "`servers` must be 'driver', 'workers', or a number of servers of at least 1; or the home of a transport "
+        f"between workers, 'module:Class'. Received: {servers!r}."
     )
+
+
+def _is_home(text: str) -> bool:
+    module, _, name = text.partition(":")
+    return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 _PLACES = {"driver": ON_DRIVER, "workers": OnWorkers()}

@@ -8,13 +8,13 @@ its home, `module:Class`, and imported when its declaration is asked for. Those 
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from keraunos.errors import PlanError, one_of
+from keraunos.job.homes import at_home, is_home
 from keraunos.job.rule_declaration import UNDECLARED, RuleDeclaration
 from keraunos.trust import how_to_trust, is_trusted
 
@@ -229,17 +229,15 @@ def parse_call(text: str, argument: str) -> tuple[str, list[Any], dict[str, Any]
 
 
 def _check_home(home: str) -> None:
-    module, _, name = home.partition(":")
-    if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+    if not is_home(home):
         raise PlanError(f"The home of a registered rule must be written 'module:Class'. Received: {home!r}.")
 
 
 def _imported(rule: str, home: str | None) -> Any:
     """What is at a rule's home."""
     where = home or BUILT_IN.get(rule, _OPTIMIZER)
-    module, _, name = where.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return at_home(where)
     except (ImportError, AttributeError) as error:
         raise PlanError(
             f"The rule {rule!r} must be importable wherever a server runs. Expected: {where!r}. Received: {error}. "

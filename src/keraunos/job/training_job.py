@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keraunos.backends import BACKENDS
-from keraunos.errors import ColumnError, JobError, PlanError, one_of
+from keraunos.errors import JobError, PlanError, one_of
+from keraunos.job import model_formats
 from keraunos.job.columns import Columns
 from keraunos.job.exchange_plan import ExchangePlan
+from keraunos.job.format_declaration import FormatDeclaration
 from keraunos.job.placement import Placement, placement_of
 from keraunos.job.schedule import Schedule
 
-GRAPH = "tensorflow_graph"
-FORMATS = ("keras", GRAPH)
 WHEN_LOST = ("stop", "continue")
 # A worker gives a sign of life every two seconds; one or two of them may be late.
 LEAST_PATIENCE = 5.0
@@ -31,25 +30,30 @@ _HEADER_LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model as an archive (`format` says of which kind), and the framework that is to run it.
+    """A model as an archive, the name of its format, and the framework that is to run it.
 
-    `trusted` are the modules that the archive may name: whoever gets this from the driver may import them.
+    `trusted` are the modules that the archive may name: whoever gets this from the driver may import them. `home` is
+    where the class of a registered format is; `None` for those that are built in.
     """
 
     archive: bytes
     backend: str
     floatx: str = "float32"
-    format: str = "keras"
+    format: str = model_formats.KERAS
     trusted: tuple[str, ...] = ()
+    home: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trusted", tuple(self.trusted))
-        if self.backend not in BACKENDS:
-            raise JobError(one_of("backend", self.backend, BACKENDS))
-        if self.format not in FORMATS:
-            raise JobError(one_of("format", self.format, FORMATS))
-        if self.format == GRAPH and self.backend != "tensorflow":
-            raise JobError(f"A TensorFlow graph needs backend='tensorflow'. Received: {self.backend!r}.")
+        object.__setattr__(self, "home", model_formats.checked_home(self.format, self.home))
+        declared = model_formats.declared_here(self.format, self.home)
+        if declared is not None:
+            declared.check_backend(self.backend)
+
+    @property
+    def declared(self) -> FormatDeclaration:
+        """What the format says about itself; an error where its class cannot be imported."""
+        return model_formats.declared(self.format, self.home)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the archive, as plain data."""
@@ -58,6 +62,7 @@ class ModelSource:
             "floatx": self.floatx,
             "format": self.format,
             "trusted": list(self.trusted),
+            "home": self.home,
         }
 
 
@@ -108,12 +113,9 @@ class TrainingJob:
                 f"`batchTotal` must be at least numWorkers, a row for each of {self.workers}. Received: {total!r}. "
                 f"Raise it, or lower numWorkers to {total}."
             )
-        texts = [slot for slot in self.columns.labels if slot.kind == "bytes"]
-        if texts and self.model.format != GRAPH:
-            raise ColumnError(
-                f"Column {texts[0].columns[0]!r} holds bytes, which only a TensorFlow graph takes as a label. "
-                f"Received: a model of format {self.model.format!r}. Encode the column as numbers first."
-            )
+        declared = model_formats.declared_here(self.model.format, self.model.home)
+        if declared is not None:
+            declared.check_labels(self.model.format, self.columns.labels)
         object.__setattr__(self, "placement", placement_of(self.servers))
         whole = isinstance(self.state_every, int) and not isinstance(self.state_every, bool) and self.state_every >= 0
         if self.state_every is not None and not whole:
@@ -141,7 +143,7 @@ class TrainingJob:
     def keeps_optimizer(self) -> bool:
         """Whether the trained model gets the state of an optimizer that has stepped on the workers."""
         steps_there = self.exchange.send != "gradients" or self.exchange.applies_on_workers
-        return self.model.format == "keras" and steps_there
+        return steps_there and self.model.declared.keeps_optimizer
 
     def facts(self) -> dict[str, Any]:
         """Everything but the model's archive, as plain data."""

@@ -11,7 +11,7 @@ import copy
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -256,11 +256,9 @@ def _unpacked(packed: Mapping[str, Any], arrays: Sequence[npt.NDArray[Any]]) -> 
 
 
 def _keras_home(home: HomeModel) -> KerasHome:
-    from keraunos.learners.keras_home import KerasHome
-
-    if not isinstance(home, KerasHome):
+    if not home.takes_callbacks:
         raise JobError(
             "`callbacks` must be left out for a model that is not a Keras model. Received: callbacks for "
             f"{type(home).__name__}. Use `hooks`."
         )
-    return home
+    return cast("KerasHome", home)

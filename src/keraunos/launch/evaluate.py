@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 from keraunos.batch import BatchSpec
 from keraunos.errors import DataError
 from keraunos.exchange.messages import Failed
+from keraunos.formats.registry import load_home
 from keraunos.job.columns import Columns
 from keraunos.job.training_job import ModelSource
 from keraunos.launch.spark import read_columns, translated, worker_environment
-from keraunos.learners.registry import load_home
 from keraunos.session.registry import session_of
 from keraunos.worker.failure import raise_failure
 from keraunos.worker.record_measures import measure_records
@@ -55,7 +55,7 @@ def evaluate_frame(
     batch_rows: int,
     custom_objects: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """The loss and the metrics of a Keras model over all rows, by name; the rows stay where they are."""
+    """The loss and the metrics of a model over all rows, by name; the rows stay where they are."""
     session = session_of(dataframe)
     settings = {
         "key": hashlib.sha256(source.archive).hexdigest(),

@@ -17,7 +17,9 @@ from keraunos.checkpoints.writer import CheckpointWriter
 from keraunos.errors import ClusterError
 from keraunos.exchange.coordination import Event
 from keraunos.exchange.server import Server
+from keraunos.exchange.transports.registry import check_transport
 from keraunos.exchange.wire import Kind
+from keraunos.formats.registry import load_home
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.callback_checks import check_divergence
@@ -31,7 +33,6 @@ from keraunos.launch.saver import MAY_DIFFER, Resumed, identity_of
 from keraunos.launch.training_result import TrainingResult
 from keraunos.launch.workers import Workers
 from keraunos.learners.home_model import HomeModel
-from keraunos.learners.registry import load_home
 from keraunos.telemetry.events import CheckpointWritten
 from keraunos.telemetry.history import History
 
@@ -94,6 +95,7 @@ class Fit:
         in `events`, which outlive this where the fit is launched again.
         """
         check_divergence(callbacks, job.on_divergence)
+        check_transport(job.placement, job.exchange)
         home = load_home(job.model, custom_objects)
         home.check(job)
         if job.schedule.learning_rate is not None:
@@ -225,7 +227,10 @@ def _begun(
 
 
 def _writer(store: CheckpointStore, events: FitEvents) -> CheckpointWriter:
-    return CheckpointWriter(store, on_written=lambda number: events.publish(CheckpointWritten(number=number)))
+    def written(number: int) -> None:
+        events.publish(CheckpointWritten(number=number))
+
+    return CheckpointWriter(store, on_written=written, warn=events.warn)
 
 
 def _found(store: CheckpointStore, job: TrainingJob, home: HomeModel) -> Resumed | None:

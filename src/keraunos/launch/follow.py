@@ -407,11 +407,19 @@ class Follower:
             return
         self._show_next = self._clock() + _SHOW_SECONDS
         ranks = tuple(
-            RankProgress(each.rank, each.host, each.rows, each.steps, each.seconds_per_step, each.waiting)
+            RankProgress(
+                each.rank, each.host, each.rows, each.steps, each.seconds_per_step, each.waiting,
+                each.bytes_sent, each.bytes_received, each.bytes_shared, self._staleness(each.rank),
+            )
             for each in self.ranks
-        )
+        )  # fmt: skip
         rows, book = sum(self._laps.rows_done.values()), self._laps.book
         self._events.publish(Progressed(epoch=book.epoch, rows=rows, metrics=book.so_far(), ranks=ranks))
+
+    def _staleness(self, rank: int) -> int | None:
+        """That of a rank's last contribution. Under `hogwild` several servers of one slice count, each for itself."""
+        tally = self._server.tally(rank)
+        return tally.staleness if tally and self._job.exchange.meet in {"asynchronous", "bounded"} else None
 
     def _rows_lost(self) -> int:
         """How many rows of those that were left out nobody has applied."""

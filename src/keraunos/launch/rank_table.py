@@ -26,6 +26,9 @@ class RankReport:
             left out.
         waiting: the share of its time, without the first round, in which it waited for others.
         returns: how often it was lost and came back.
+        bytes_sent: how many bytes it has sent over sockets.
+        bytes_received: how many bytes it has received so.
+        bytes_shared: how many bytes went through memory that it shares with servers of its host, both ways.
     """
 
     rank: int
@@ -35,6 +38,9 @@ class RankReport:
     seconds_per_step: float
     waiting: float
     returns: int
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    bytes_shared: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class RankTable(Sequence[RankReport]):
         return str(self)
 
     def __str__(self) -> str:
-        head = ("rank", "host", "rows", "steps", "s/step", "waiting", "returns")
+        head = ("rank", "host", "rows", "steps", "s/step", "waiting", "returns", "sent", "received", "shared")
         lines = [
             (
                 str(each.rank),
@@ -80,6 +86,7 @@ class RankTable(Sequence[RankReport]):
                 f"{each.seconds_per_step:.4g}",
                 f"{each.waiting:.0%}",
                 str(each.returns),
+                *map(_in_units, (each.bytes_sent, each.bytes_received, each.bytes_shared)),
             )
             for each in self._reports
         ]
@@ -101,7 +108,19 @@ def report_of(rank: int, host: str, tally: Tally | None, rows: int, returns: int
         seconds_per_step=tally.busy / tally.timed if tally.timed else 0.0,
         waiting=tally.waited / spent if spent else 0.0,
         returns=returns,
+        bytes_sent=tally.bytes_sent,
+        bytes_received=tally.bytes_received,
+        bytes_shared=tally.bytes_shared,
     )
+
+
+def _in_units(count: float) -> str:
+    """A number of bytes with at most three digits before its point."""
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while count >= 999.5 and len(units) > 1:
+        count /= 1000
+        units.pop(0)
+    return f"{count:.3g} {units[0]}"
 
 
 @dataclass(frozen=True)

@@ -307,11 +307,11 @@ def _shared(states: Mapping[int, tuple[int, Sequence[Any]]]) -> dict[int, tuple[
         if _is_whole(arrays):
             shared[rank] = (round_, arrays)
         else:
-            owed = arrays[1]
-            shared[rank] = (round_, [weights, owed, *optimizer] if owed.size else whole)
+            residual = arrays[1]
+            shared[rank] = (round_, [weights, residual, *optimizer] if residual.size else whole)
     return shared
 
 
 def _is_whole(arrays: Sequence[Any]) -> bool:
-    """Whether there are weights or an optimizer's state in what a rank gave, and not only what it owes."""
+    """Whether there are weights or an optimizer's state in what a rank gave, and not only its residual."""
     return len(arrays) > 2 or bool(arrays[0].size)

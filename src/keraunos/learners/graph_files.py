@@ -8,6 +8,7 @@ from typing import Any
 
 from keraunos.errors import ModelError
 from keraunos.learners.archive_parts import check_expansion
+from keraunos.learners.graph_archive import GraphArchive
 from keraunos.learners.graph_trust import check_graph, check_reached, check_restoring
 
 _ASSETS = "saved_model_assets"
@@ -39,6 +40,19 @@ def read_meta_graph(path: Path) -> Any:
     check_graph(meta.graph_def, what, saving=True)
     _check_saver(meta, what)
     return meta
+
+
+def check_archive(archive: GraphArchive) -> None:
+    """Refuse an archive of a file whose graph does more than compute."""
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    meta = meta_graph_pb2.MetaGraphDef()
+    try:
+        meta.ParseFromString(archive.graph)
+    except DecodeError as error:
+        raise ModelError(f"The graph of an archive cannot be read. Received: {str(error)[:200]}.") from error
+    check_graph(meta.graph_def, "the graph of the archive")
 
 
 def check_saved_model(path: str) -> None:

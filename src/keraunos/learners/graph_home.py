@@ -5,19 +5,18 @@ TensorFlow is not needed, and not imported: a vector is spliced into the archive
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from keraunos.batch import BatchSpec
 from keraunos.errors import ModelError
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.graph_archive import GraphArchive
 from keraunos.learners.graph_job import check_graph_job
-from keraunos.learners.graph_measures import Measure, summed
-from keraunos.learners.home_model import HomeModel, MetricStates, State
+from keraunos.learners.graph_measures import Measure
+from keraunos.learners.home_model import HomeModel, MetricStates
+from keraunos.learners.row_means import RowMeans
 from keraunos.parameters import Vector
 
 
@@ -66,37 +65,3 @@ class GraphHome(HomeModel):
             "The learning rate of a TensorFlow graph cannot be set while it trains. Expected: a rate, or a schedule, "
             f"in the graph or in the rule of the exchange plan. Received: {value!r}."
         )
-
-
-class RowMeans:
-    """Means over rows, as the first array of a state: for each name the sum of value times rows, and the rows.
-
-    The first name is the loss's; a graph that steps without telling its loss leaves that place empty. Behind it lie the
-    states of measures, an array each.
-    """
-
-    def __init__(
-        self, names: Sequence[str], *, has_loss: bool = True, measures: Mapping[str, Measure] | None = None
-    ) -> None:
-        self._names = tuple(names)
-        self._first = 0 if has_loss else 1
-        self._measures = dict(measures or {})
-
-    def merge(self, states: Sequence[State]) -> list[npt.NDArray[np.float64]]:
-        """The sum of all states."""
-        total = np.zeros(2 * len(self._names))
-        for state in states:
-            total += np.asarray(state[0], np.float64)
-        return [total, *(summed([state[place] for state in states]) for place in range(1, 1 + len(self._measures)))]
-
-    def read(self, states: Sequence[State]) -> dict[str, float]:
-        """The results by name, means first; a mean over no rows at all is not a number."""
-        if not states:
-            return {}
-        total, *measured = self.merge(states)
-        sums, rows = total[0::2].tolist(), total[1::2].tolist()
-        named = list(zip(self._names, sums, rows, strict=True))[self._first :]
-        means = {name: value / count if count else math.nan for name, value, count in named}
-        found = zip(self._measures.items(), measured, strict=True)
-        # In training nothing is compared.
-        return means | {name: measure.result(state) for (name, measure), state in found if len(state)}

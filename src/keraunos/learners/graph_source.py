@@ -19,7 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from keraunos.errors import ModelError
-from keraunos.job.training_job import GRAPH, ModelSource
+from keraunos.job.model_formats import GRAPH
+from keraunos.job.training_job import ModelSource
 from keraunos.learners.graph_analysis import closure, pruned, variables_in, written_in
 from keraunos.learners.graph_archive import GraphArchive, Value
 from keraunos.learners.graph_checks import Names, Parts, can_be_fed, check_parts, shown

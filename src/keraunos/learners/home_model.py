@@ -1,15 +1,15 @@
 """The driver's copy of a model, whatever framework runs it on the workers. Runs on the driver.
 
 Following a fit needs little of a model: its parameters as one vector, an archive to give back, the results of merged
-metric states, and a learning rate where one can be set. A model's format decides who gives that
-(`learners.registry.load_home`); none of it steps.
+metric states, and a learning rate where one can be set. A model's format brings it
+(`keraunos.formats.model_format`); none of it steps.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ class HomeModel(ABC):
     """A model on the driver, with its parameters in one flat vector described by `layout`. One thread uses it."""
 
     layout: Layout
+
+    takes_callbacks: ClassVar[bool] = False
+    """Whether Keras's callbacks may follow its training: what they see and set is there."""
 
     @abstractmethod
     def check(self, job: TrainingJob) -> None:

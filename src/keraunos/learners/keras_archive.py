@@ -8,7 +8,6 @@ import threading
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from keraunos.learners.custom_code import (
 from keraunos.learners.keras_names import check_names
 from keraunos.learners.live_code import LiveCode, noted_code
 from keraunos.learners.loss_parts import given_metrics, has_own_loss, overrides
+from keraunos.learners.written_model import WrittenModel
 from keraunos.trust import trusting
 
 CustomObjects = Mapping[str, Any]
@@ -48,21 +48,6 @@ def to_archive(model: Any, custom_objects: CustomObjects | None = None) -> bytes
     return archive
 
 
-@dataclass(frozen=True)
-class Written:
-    """A live model as an archive, with what another process needs to read it.
-
-    Attributes:
-        archive: the bytes of the `.keras` file.
-        code: custom objects that must travel with it: those handed over and those found in the model.
-        trusted: the modules of the model's own classes, which whoever gets the archive from this process may import.
-    """
-
-    archive: bytes
-    code: dict[str, Any]
-    trusted: tuple[str, ...]
-
-
 def live_source(model: Any, custom_objects: CustomObjects | None = None, backend: str | None = None) -> ModelSource:
     """A model that is live in this process as what workers run; refused where a worker could not read it back."""
     handed_over = dict(custom_objects or {})
@@ -76,13 +61,13 @@ def live_modules(model: Any) -> tuple[str, ...]:
     return _written(model, {})[1].modules()
 
 
-def write_live(model: Any, custom_objects: CustomObjects | None = None) -> Written:
+def write_live(model: Any, custom_objects: CustomObjects | None = None) -> WrittenModel:
     """A model that is live in this process as an archive, with all that must travel with it."""
     handed_over = dict(custom_objects or {})
     archive, live = _written(model, handed_over)
     code = {**live.needed_by(archive, handed_over), **handed_over}
     check_portable(archive, code)
-    return Written(archive, code, live.modules())
+    return WrittenModel(archive, code, live.modules())
 
 
 def _written(model: Any, handed_over: CustomObjects) -> tuple[bytes, LiveCode]:

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 class KerasHome(HomeModel):
     """A compiled Keras model; `model` is the live one, which callbacks see."""
 
+    takes_callbacks = True
+
     def __init__(
         self, archive: bytes, custom_objects: Mapping[str, Any] | None = None, trusted: Sequence[str] = ()
     ) -> None:
@@ -54,7 +56,8 @@ class KerasHome(HomeModel):
 
     def write(self, vector: Vector) -> None:
         """Set the parameters from one vector."""
-        write_vector(self._stepped, vector)
+        # JAX's arrays may lie where numpy's do, and the vector is the caller's to change.
+        write_vector(self._stepped, np.array(vector))
 
     def settle(self, optimizer: State | None) -> None:
         """Take over the optimizer's state; where it keeps averages, they take the place of the weights, as in `fit`."""

@@ -7,7 +7,7 @@ Keras's stateless steps take them; the Keras variables themselves are not writte
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from keraunos.batch import Arrays, Batch
 from keraunos.learners.compile_cache import compile_cache
 from keraunos.learners.instance_patch import replaced
+from keraunos.learners.keras_jax_groups import StepGroups
 from keraunos.learners.keras_jax_programs import Programs, programs_of
 from keraunos.learners.keras_learner import KerasLearner, denominators_of
 from keraunos.learners.keras_variables import seed_variables
@@ -52,6 +53,8 @@ class KerasJaxLearner(KerasLearner):
         self._others: list[Any] = []
         self._optimizer: list[Any] = []
         self._metrics: list[Any] = []
+        self._groups = StepGroups()
+        self._can_loop: bool | None = None
         if model.built:
             self._programs = Programs(model)
             self._take_weights()
@@ -77,10 +80,23 @@ class KerasJaxLearner(KerasLearner):
 
     def step(self, batch: Batch) -> None:
         """One step with the model's own optimizer; training metrics accumulate."""
-        state = (self._trained, self._others, self._optimizer, self._metrics)
-        state = self._programs.step(state, self._given(self._data(batch)))
-        self._trained, self._others, self._optimizer, self._metrics = state
-        self._settle(self._trained)
+        self._step_through([self._data(batch)])
+
+    def steps(self, batches: Iterable[Batch]) -> int:
+        """One step for each batch; on a device those of one form in one call, which waits for nobody in between."""
+        if self._on_cpu or not self._programs.compiled:
+            return super().steps(batches)
+        rows = 0
+
+        def counted() -> Iterator[Any]:
+            nonlocal rows
+            for batch in batches:
+                rows += batch.rows
+                yield self._data(batch)
+
+        for group in self._groups.of(counted()):
+            self._step_through(group)
+        return rows
 
     def gradient(self, batch: Batch) -> Contribution:
         """The gradient at the current parameters; float state and training metrics move, parameters do not."""
@@ -88,9 +104,9 @@ class KerasJaxLearner(KerasLearner):
         values, elements, self._others, self._metrics = self._programs.gradient(
             self._trained, self._others, self._optimizer, self._metrics, data
         )
-        flat = np.asarray(values)
+        self._settle([values])
         parts = self._programs.parts[batch.weights is not None]
-        return Contribution(flat, denominators_of(parts, batch.rows, elements), batch.rows)
+        return Contribution(values, denominators_of(parts, batch.rows, elements), batch.rows)
 
     def count_parts(self, batch: Batch) -> int:
         """How many parts the contribution for such a batch has; nothing is computed and nothing changes."""
@@ -179,6 +195,19 @@ class KerasJaxLearner(KerasLearner):
     def _fresh_metrics(self) -> list[Any]:
         # Arrays of their own every time, which a step may consume.
         return [jnp.array(value) for value in self._reset]
+
+    def _step_through(self, group: Sequence[Any]) -> None:
+        """Step with each of some batches of one form, in as few calls as the model admits."""
+        state: Any = (self._trained, self._others, self._optimizer, self._metrics)
+        if len(group) > 1 and self._can_loop is None:
+            self._can_loop = self._programs.can_loop(state, group[0])
+        if len(group) > 1 and self._can_loop:
+            state = self._programs.steps(state, self._given(self._groups.stacked(group)), len(group))
+        else:
+            for data in group:
+                state = self._programs.step(state, self._given(data))
+        self._trained, self._others, self._optimizer, self._metrics = state
+        self._settle(self._trained)
 
     def _given(self, arrays: Any) -> Any:
         """Arrays of the caller, which may change them as soon as the call is over."""

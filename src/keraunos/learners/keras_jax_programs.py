@@ -72,13 +72,14 @@ class Programs:
     State comes as lists of arrays: the trained variables, the others, the optimizer's and the metrics'.
 
     Attributes:
+        compiled: whether they are, and do not run line by line.
         layout: of the model's flat vector.
         parts: of the loss, for batches without and with weights; known once the gradient was traced for such.
     """
 
     def __init__(self, model: Any) -> None:
-        compiled = model.jit_compile and not model.run_eagerly
-        jit: Callable[..., Any] = jax.jit if compiled else _as_it_is
+        self.compiled = bool(model.jit_compile and not model.run_eagerly)
+        jit: Callable[..., Any] = jax.jit if self.compiled else _as_it_is
         self._model = model
         self.layout = layout_of(model)
         self.parts: dict[bool, tuple[str, ...]] = {}
@@ -87,6 +88,7 @@ class Programs:
         self.flatten = jit(self._joined)
         self.unflatten = jit(self._split)
         self.step = jit(lambda state, data: _lists(model.train_step(state, for_step(data))[1]), donate_argnums=0)
+        self.steps = jit(self._stepped, donate_argnums=0)
         self.gradient = jit(self._contribution, donate_argnums=(1, 3))
         self.apply = jit(self._updated, donate_argnums=(0, 1, 2))
         self.predict = jit(lambda trained, others, inputs: model.predict_step((trained, others), (inputs,))[0])
@@ -96,6 +98,21 @@ class Programs:
             ),
             donate_argnums=0,
         )
+
+    def can_loop(self, state: Any, data: Any) -> bool:
+        """Whether a step returns the state in the form in which it took it, as the steps of a loop must."""
+        before, after = (jax.tree_util.tree_flatten(each) for each in (state, jax.eval_shape(self.step, state, data)))
+        forms = ([(value.shape, value.dtype) for value in values] for values in (before[0], after[0]))
+        return before[1] == after[1] and next(forms) == next(forms)
+
+    def _stepped(self, state: Any, data: Any, count: Any) -> Any:
+        """Traced: so many steps, each with one entry of the arrays in `data`."""
+
+        def step(at: Any, state: Any) -> Any:
+            batch = jax.tree_util.tree_map(lambda array: jax.lax.dynamic_index_in_dim(array, at, keepdims=False), data)
+            return _lists(self._model.train_step(state, for_step(batch))[1])
+
+        return jax.lax.fori_loop(0, count, step, state)
 
     def _joined(self, trained: list[Any], others: list[Any]) -> Any:
         return self._concatenated([*trained, *(others[i] for i in self._state_at)])

@@ -2,16 +2,20 @@
 
 A learner is a model that can step and whose parameters are one flat vector: trainable variables first, then
 float state such as BatchNorm's moving statistics. One file a framework implements it; one conformance suite
-(`tests/conformance/learner_suite.py`) tests them all.
+(`keraunos.testing.LearnerSuite`) tests them all.
 
 Ownership: a learner belongs to one thread. Arrays given to it are not kept after the call; arrays it returns
 belong to the caller, except the values of a `Contribution`, which are good until the learner's next call.
+
+Memory: vectors are numpy arrays in host memory, with one exception: the values of a `Contribution` may be an array of
+the learner's framework on its device. Whoever needs them in host memory converts them with `on_host`; a transport
+between devices takes them as they are. `write` and `apply` take a vector from host memory or from that device.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keraunos.batch import Arrays, Batch, Front
-from keraunos.parameters import Layout, Vector
+from keraunos.parameters import Layout, Vector, all_finite
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Contribution:
     block divided by all rows.
     """
 
-    values: Vector
+    values: Any
     denominators: tuple[float | None, ...]
     rows: int
 
@@ -69,12 +73,33 @@ class Learner(ABC):
         """The parameters as one vector."""
 
     @abstractmethod
-    def write(self, vector: Vector) -> None:
+    def write(self, vector: Any) -> None:
         """Set the parameters from one vector."""
+
+    def on_host(self, vector: Any) -> Vector:
+        """A vector in host memory: the same one where it is there already, read-only where it was on the device."""
+        return np.asarray(vector)
+
+    def is_finite(self, vector: Any, factor: float = 1.0) -> bool:
+        """Whether no element of a vector, in host memory or on the device, times `factor` is infinite or NaN."""
+        return all_finite(self.on_host(vector), factor)
 
     @abstractmethod
     def step(self, batch: Batch) -> None:
         """One step with the model's own optimizer; training metrics accumulate."""
+
+    def steps(self, batches: Iterable[Batch]) -> int:
+        """One step for each batch, in their order; returns the rows of all of them.
+
+        A learner that can take several steps in one call of its framework overrides this. All that can be read
+        afterwards must then be equal to the bit to what single calls of `step` lead to. `batches` may be as long as an
+        epoch: it is read as far as one call needs, and never kept whole.
+        """
+        rows = 0
+        for batch in batches:
+            self.step(batch)
+            rows += batch.rows
+        return rows
 
     @abstractmethod
     def gradient(self, batch: Batch) -> Contribution:
@@ -85,7 +110,7 @@ class Learner(ABC):
         return 1
 
     @abstractmethod
-    def apply(self, reduced: Vector) -> None:
+    def apply(self, reduced: Any) -> None:
         """Apply a gradient with the model's own optimizer and set the float state: one vector of the whole layout."""
 
     @abstractmethod

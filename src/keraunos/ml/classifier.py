@@ -10,21 +10,22 @@ import numpy as np
 from pyspark.ml.linalg import DenseVector
 
 from keraunos.errors import JobError, ModelError
-from keraunos.ml.existing import Existing
-from keraunos.ml.fitter import Fitter
 from keraunos.ml.heads import Head, Scores
-from keraunos.ml.keras_fitted import KerasFitted
+from keraunos.ml.keras.existing import Existing
+from keraunos.ml.keras.fitted import KerasFitted
+from keraunos.ml.keras.fitter import KerasFitter
+from keraunos.ml.keras.heads import existing_head, head_of
+from keraunos.ml.keras.params import KerasTrainingOptions
+from keraunos.ml.keras.probabilities import warn_of_scores
 from keraunos.ml.model import Trained, distinct
 from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasRawPredictionCol, HasThresholds
 from keraunos.ml.preparation import Prepared
-from keraunos.ml.probabilities import warn_of_scores
 from keraunos.ml.rendering import ClassColumns, only_output
 from keraunos.ml.signature import Port, Signature
-from keraunos.ml.training_params import TrainingOptions
 from keraunos.trust import trusted_names, trusting
 
 
-class ClassifierOptions(TrainingOptions, total=False):
+class ClassifierOptions(KerasTrainingOptions, total=False):
     """The keywords of `KerasClassifier`."""
 
     predictionCol: str
@@ -66,7 +67,7 @@ class KerasClassificationModel(KerasFitted, HasPredictionCol, HasProbabilityCol,
     @classmethod
     def _head_of(cls, found: Existing, logits: bool | None) -> Mapping[str, Any]:
         output = _one_output(found.signature, "KerasClassificationModel", "KerasModel")
-        return Head.existing(found.model, output, logits).to_json()
+        return existing_head(found.model, output, logits).to_json()
 
     @property
     def numClasses(self) -> int:
@@ -109,7 +110,7 @@ class KerasClassificationModel(KerasFitted, HasPredictionCol, HasProbabilityCol,
         return Head.from_json(self._trained.head)
 
 
-class KerasClassifier(Fitter, HasPredictionCol, HasProbabilityCol, HasRawPredictionCol, HasThresholds):
+class KerasClassifier(KerasFitter, HasPredictionCol, HasProbabilityCol, HasRawPredictionCol, HasThresholds):
     """Trains a compiled Keras classifier on a DataFrame; `explainParams()` describes every Param.
 
     The model ends in one softmax unit for each class, or in one sigmoid unit for two classes; with a loss of
@@ -131,7 +132,7 @@ class KerasClassifier(Fitter, HasPredictionCol, HasProbabilityCol, HasRawPredict
         warn_of_scores(prepared.model, prepared.signature, prepared.rows)
 
     def _head(self, model: Any, signature: Signature) -> Mapping[str, Any]:
-        return Head.of(model, _one_output(signature, "KerasClassifier", "KerasEstimator")).to_json()
+        return head_of(model, _one_output(signature, "KerasClassifier", "KerasEstimator")).to_json()
 
     def _fitted(self, trained: Trained) -> KerasClassificationModel:
         return KerasClassificationModel(trained)

@@ -6,24 +6,25 @@ import io
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keraunos.errors import JobError
+from keraunos.formats.registry import format_named
 from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.archive_parts import arrays_in
-from keraunos.learners.framework_imports import import_keras
+from keraunos.ml.live_models import LiveModels
 from keraunos.trust import trusting
 
 if TYPE_CHECKING:
+    from keraunos.ml.fitter import Fitter
     from keraunos.ml.model import FittedModel
-    from keraunos.ml.training_params import TrainingParams
 
 logger = logging.getLogger(__name__)
 
@@ -53,34 +54,37 @@ class RuleState:
         return cls(RuleSpec.from_saved(rule), tuple(found[str(place)] for place in range(len(found))))
 
 
-def model_to_train(params: TrainingParams) -> Any:
+def model_to_train(params: Fitter) -> Any:
     """The model that a fit begins with: a copy of `initialModel`, with its optimizer's state, or `model`."""
     given = params.getModel()
     value = params.getInitialModel()
     if value is None:
         return given
-    import_keras()
-    from keraunos.learners.keras_archive import from_archive
-
-    if isinstance(value, str) and value.endswith(".keras"):
+    kind = format_named(params.live.format)
+    if _is_archive(params, value):
         with trusting(*session_trust(), *params.getTrustedModules()):
-            model = from_archive(Path(value).read_bytes(), params.getCustomObjects())
+            model = kind.read(Path(value).read_bytes(), params.getCustomObjects())
     else:
         fitted = fitted_of(value, params.getTrustedModules())
+        if fitted.format != params.live.format:
+            raise JobError(
+                f"`initialModel` must be a fitted model of the format {params.live.format!r}, which this estimator "
+                f"trains. Received: {value!r}, of the format {fitted.format!r}."
+            )
         known = {**fitted.getCustomObjects(), **params.getCustomObjects()}
-        model = from_archive(fitted._trained.archive, known, fitted._trained.trusted)
+        model = kind.read(fitted._trained.archive, known, fitted._trained.trusted)
     if given is not None:
-        _check_alike(given, model)
+        _check_alike(params.live, given, model)
     return model
 
 
-def rule_memory(params: TrainingParams, job: TrainingJob) -> RuleMemory | None:
+def rule_memory(params: Fitter, job: TrainingJob) -> RuleMemory | None:
     """What carries the rule's state from one fit to the next; `None` where the driver has no rule."""
     plan, value = job.exchange, params.getInitialModel()
     if plan.applies_on_workers:
         return None
     on_driver = job.placement.on_driver
-    state = None if value is None or str(value).endswith(".keras") else _rule_of(params, value)
+    state = None if value is None or _is_archive(params, value) else _rule_of(params, value)
     goes_on = on_driver and state is not None and state.rule == plan.rule
     if value is not None and plan.rule.is_optimizer and not goes_on:
         why = "its state is carried on only where servers='driver'" if not on_driver else f"it has {_told(state)}"
@@ -94,7 +98,7 @@ def _told(state: RuleState | None) -> str:
     return "no state of a rule" if state is None else f"the state of another one, {state.rule}"
 
 
-def _rule_of(params: TrainingParams, value: Any) -> RuleState | None:
+def _rule_of(params: Fitter, value: Any) -> RuleState | None:
     return fitted_of(value, params.getTrustedModules())._trained.rule
 
 
@@ -118,15 +122,14 @@ def fitted_of(value: Any, trusted: Sequence[str] = ()) -> FittedModel:
     return stages[0]
 
 
-def _check_alike(given: Any, initial: Any) -> None:
-    """Refuse a `model` that was compiled otherwise than the one that is trained in its place."""
-    from keraunos.learners.keras_home import compiled_identity
+def _is_archive(params: Fitter, value: Any) -> bool:
+    """Whether this is the path of a model's archive alone, and not of a saved stage."""
+    return isinstance(value, str) and value.endswith(PurePath(format_named(params.live.format).file_name).suffix)
 
-    ours, theirs = compiled_identity(given), compiled_identity(initial)
-    for each in (ours, theirs):
-        # A training may have changed it, and goes on with what it was last.
-        if not isinstance(each["optimizer"].get("learning_rate"), Mapping):
-            each["optimizer"].pop("learning_rate", None)
+
+def _check_alike(live: LiveModels, given: Any, initial: Any) -> None:
+    """Refuse a `model` that was made otherwise than the one that is trained in its place."""
+    ours, theirs = live.identity(given), live.identity(initial)
     differing = [name for name in ours if ours[name] != theirs[name]]
     if differing:
         raise JobError(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from keraunos.errors import ColumnError, JobError, ModelError, PlanError, one_of
+from keraunos.errors import ColumnError, JobError, PlanError, one_of
 from keraunos.job.columns import ColumnsArgument, Slot
 from keraunos.job.exchange_plan import PRESETS, ExchangePlan
 from keraunos.job.pixels import Pixels
@@ -25,7 +25,6 @@ from keraunos.job.rule_spec import RuleSpec
 from keraunos.job.saving import SaveEvery
 from keraunos.job.training_job import checked_ports
 from keraunos.launch.fit_events import check_listeners
-from keraunos.learners.framework_imports import import_keras
 from keraunos.trust import trusted_names
 
 V = TypeVar("V")
@@ -194,20 +193,6 @@ def pixels(value: Mapping[str, Any]) -> dict[str, Any]:
     return Pixels.of(value).to_json()
 
 
-def keras_model(name: str) -> Converter[Any, Any]:
-    """A Keras 3 model, kept as it is."""
-
-    def convert(value: Any) -> Any:
-        keras = import_keras()
-
-        if not isinstance(value, keras.Model):
-            received, advice = _instead_of_a_model(value)
-            raise ModelError(f"`{name}` must be a Keras 3 model (keras.Model). Received: {received}. {advice}")
-        return value
-
-    return convert
-
-
 def initial_model(name: str) -> Converter[Any, Any]:
     """A fitted model, kept as it is, or a path."""
 
@@ -373,20 +358,6 @@ def data_frame(name: str) -> Converter[Any, Any]:
     return convert
 
 
-def callback_list(name: str) -> Converter[Sequence[Any], list[Any]]:
-    """A list of Keras callbacks, the objects themselves kept."""
-
-    def convert(value: Sequence[Any]) -> list[Any]:
-        keras = import_keras()
-
-        items = list(value) if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(each, keras.callbacks.Callback) for each in items):
-            raise JobError(f"`{name}` must be a list of Keras callbacks. Received: {value!r}.")
-        return items
-
-    return convert
-
-
 def listener_list(name: str) -> Converter[Sequence[Any], list[Any]]:
     """A list of listeners, the objects themselves kept."""
 
@@ -394,22 +365,6 @@ def listener_list(name: str) -> Converter[Sequence[Any], list[Any]]:
         return list(check_listeners(value if isinstance(value, list | tuple) else [value], name))
 
     return convert
-
-
-def _instead_of_a_model(value: Any) -> tuple[str, str]:
-    """What was given where a Keras model belongs, and what to do about it."""
-    if isinstance(value, str | os.PathLike):
-        path = os.fspath(value)
-        return f"the path {path!r}", f"Load it first: keras.saving.load_model({path!r})."
-    homes = {kind.__module__.partition(".")[0] for kind in (value if isinstance(value, type) else type(value)).__mro__}
-    if "torch" in homes:
-        return repr(type(value)), (
-            "Modules of PyTorch cannot be trained as they are. Set KERAS_BACKEND=torch, wrap the module with "
-            "keras.layers.TorchModuleWrapper in a Keras model, and compile that."
-        )
-    return repr(type(value)), (
-        "A model built with tf.keras of TensorFlow 2.15 or older, or with tf_keras, has to be rebuilt with keras."
-    )
 
 
 def _one_or_list(value: str | Sequence[str]) -> str | list[str]:

@@ -1,32 +1,17 @@
-"""A fitted model in a few words, for whoever prints it. Runs on the driver; reads no more of the archive than names."""
+"""A fitted model in a few words, for whoever prints it. Runs on the driver."""
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from typing import Any
 
 from keraunos.ml.signature import Port, Signature
 from keraunos.telemetry.history import History
 
-_CONFIG = "config.json"
 
-
-def described(kind: str, uid: str, archive: bytes, backend: str, signature: Signature, history: History) -> str:
+def described(kind: str, uid: str, model: str, backend: str, signature: Signature, history: History) -> str:
     """The class and uid, what model it holds, what that takes and gives, and what its training reached."""
     ports = f"{_ports(signature.inputs) or 'inputs by column'} -> {_ports(signature.outputs)}"
-    return f"{kind}(uid={uid!r}, model={_model(archive)} on {backend}, {ports}, {_reached(history)})"
-
-
-def _model(archive: bytes) -> str:
-    """The model's class and name, from its configuration: Keras need not be loaded."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            config = json.loads(opened.read(_CONFIG))
-        return f"{config['class_name']} {config['config'].get('name', '')!r}"
-    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, TypeError):
-        return "a model"
+    return f"{kind}(uid={uid!r}, model={model} on {backend}, {ports}, {_reached(history)})"
 
 
 def _ports(ports: tuple[Port, ...]) -> str:

@@ -8,22 +8,23 @@ from typing import Any, Unpack
 import numpy as np
 
 from keraunos.batch import Arrays
-from keraunos.ml.fitter import Fitter
-from keraunos.ml.keras_fitted import KerasFitted
-from keraunos.ml.model import Trained, distinct
+from keraunos.ml.array_outputs import GivesArrays
+from keraunos.ml.keras.fitted import KerasFitted
+from keraunos.ml.keras.fitter import KerasFitter
+from keraunos.ml.keras.params import KerasTrainingOptions
+from keraunos.ml.model import Trained
 from keraunos.ml.params import HasPredictionCols
-from keraunos.ml.rendering import ArrayColumns, output_names, served_dtype
+from keraunos.ml.rendering import output_names, served_dtype
 from keraunos.ml.signature import Signature
-from keraunos.ml.training_params import TrainingOptions
 
 
-class EstimatorOptions(TrainingOptions, total=False):
+class EstimatorOptions(KerasTrainingOptions, total=False):
     """The keywords of `KerasEstimator`."""
 
     predictionCol: str | Mapping[str, str]
 
 
-class KerasModel(KerasFitted, HasPredictionCols):
+class KerasModel(KerasFitted, GivesArrays):
     """A trained model that adds one column for each output, with the output's own dimensions."""
 
     def predict(self, row: Any) -> Arrays:
@@ -36,14 +37,8 @@ class KerasModel(KerasFitted, HasPredictionCols):
             return np.asarray(outputs[0].astype(served_dtype(ports[0].dtype)))
         return {port.name: np.asarray(outputs[port.name][0].astype(served_dtype(port.dtype))) for port in ports}
 
-    def _rendering(self) -> ArrayColumns:
-        ports = self._trained.signature.outputs
-        columns = output_names(ports, self.getPredictionCol())
-        distinct([column for column in columns if column])
-        return ArrayColumns(ports, columns)
 
-
-class KerasEstimator(Fitter, HasPredictionCols):
+class KerasEstimator(KerasFitter, HasPredictionCols):
     """Trains any compiled Keras model on a DataFrame; `explainParams()` describes every Param.
 
     The fitted `KerasModel` adds the model's outputs as arrays. `KerasClassifier` and `KerasRegressor` add the

@@ -5,25 +5,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pyspark.ml import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import functions as sf
 
 from keraunos.errors import JobError
+from keraunos.formats.registry import format_named
 from keraunos.launch.rule_memory import RuleMemory
 from keraunos.launch.spark import quoted
 from keraunos.launch.training_result import TrainingResult
-from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.class_balance import balanced_weights
 from keraunos.ml.continuation import RuleState, rule_memory
 from keraunos.ml.conversion import BALANCED
 from keraunos.ml.datasets import check_dataset
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.ml.live_models import LiveModels
 from keraunos.ml.model import FittedModel, Trained
-from keraunos.ml.padding import lengths_of, warn_of_zeros
-from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts
+from keraunos.ml.padding import lengths_of
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.preparation import Labels, Prepared, prepare
 from keraunos.ml.references import tell_unsavable
 from keraunos.ml.serving import is_case_sensitive
@@ -34,16 +35,23 @@ from keraunos.session.registry import session_of
 
 
 class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """A compiled Keras model as a spark.ml Estimator."""
+    """A model of any format as a spark.ml Estimator; a subclass has the Param `model` and names its live models."""
 
-    def write(self) -> KerasWriter:
+    live: ClassVar[LiveModels]
+    """How models of this kind of estimator are checked and made ready."""
+
+    @abstractmethod
+    def getModel(self) -> Any:
+        """The live model to train, or `None`."""
+
+    def write(self) -> PartsWriter:
         """A writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """A reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     @abstractmethod
     def _check(self, model: Any, signature: Signature) -> None:
@@ -59,6 +67,14 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
 
     def _warn(self, prepared: Prepared) -> None:
         """Say what may be trained, but will hardly be what was meant."""
+
+    def _given_callbacks(self) -> Sequence[Any]:
+        """Live objects that run on the driver while the model trains."""
+        return ()
+
+    def _unsaved(self) -> Mapping[str, Sequence[Any]]:
+        """Live objects by Param, without which alone an estimator can be saved."""
+        return {"listeners": self.getListeners()}
 
     def _encoded(self, model: Any, signature: Signature, labels: Labels) -> Labels:
         """What the labels become before a worker hands them to the model."""
@@ -80,7 +96,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         )
         tell_unsavable(prepared.custom_objects)
         if self.getPad():
-            warn_of_zeros(prepared.model)
+            self.live.warn_of_padding(prepared.model)
         self._warn(prepared)
         memory = rule_memory(self, prepared.job)
         job = prepared.job if workers is None else replace(prepared.job, workers=workers)
@@ -96,7 +112,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
             else with_validation(dataset, apart, job.columns, job.workers, case_sensitive=case_sensitive),
             finish=lambda result: self._model_of(prepared, result, memory),
             custom_objects=prepared.custom_objects,
-            callbacks=self.getCallbacks(),
+            callbacks=self._given_callbacks(),
             listeners=self.getListeners(),
             checkpoints=self.checkpoints(),
             memory=memory,
@@ -138,10 +154,7 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         return served.setParams(customObjects=prepared.custom_objects) if prepared.custom_objects else served
 
     def _to_parts(self) -> Parts:
-        import_keras()
-        from keraunos.learners.keras_archive import write_live
-
-        for param, live in (("callbacks", self.getCallbacks()), ("listeners", self.getListeners())):
+        for param, live in self._unsaved().items():
             if live:
                 names = [type(each).__name__ for each in live]
                 raise JobError(
@@ -163,17 +176,16 @@ class Fitter(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore
         model = self.getModel()
         if model is None:
             return Parts()
-        written = write_live(model, self.getCustomObjects())
-        return Parts({MODEL_FILE: written.archive}, custom_objects=written.code)
+        kind = format_named(self.live.format)
+        written = kind.write(model, self.getCustomObjects())
+        return Parts({kind.file_name: written.archive}, custom_objects=written.code)
 
     @classmethod
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
-        import_keras()
-        from keraunos.learners.keras_archive import from_archive
-
+        kind = format_named(cls.live.format)
         estimator = cls()
-        if MODEL_FILE in parts.files:
-            estimator.setParams(model=from_archive(parts.files[MODEL_FILE], custom_objects))
+        if kind.file_name in parts.files:
+            estimator.setParams(model=kind.read(parts.files[kind.file_name], custom_objects))
         return estimator
 
 

@@ -19,11 +19,13 @@ from keraunos.batch import Arrays, fits
 from keraunos.data.arrow_batches import ArrowReader
 from keraunos.data.id_range import check_ids
 from keraunos.data.image_rows import as_inputs
-from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
+from keraunos.data.regroup import arrays_rows, first_rows, regroup
 from keraunos.data.sparse_rows import Positions
 from keraunos.errors import DataError
+from keraunos.formats.registry import format_named
 from keraunos.job.columns import Slot
-from keraunos.job.training_job import GRAPH, ModelSource
+from keraunos.job.model_formats import KERAS
+from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
 from keraunos.ml.rendering import Rendering, field_name
 from keraunos.ml.signature import Port
@@ -35,9 +37,8 @@ from keraunos.worker.served_models import served_model
 class Serving:
     """What a worker must know besides the model's archive; `key` names the model in the worker's cache.
 
-    `format` is that of the archive. Keras models are compiled for one number of rows, to which the last ones are
-    padded; graphs take any. With `allow_nan` the model also sees rows with values that are not finite. `trusted` are
-    the modules that the archive may name.
+    `format` is that of the archive, and `home` that of a registered format. With `allow_nan` the model also sees rows
+    with values that are not finite. `trusted` are the modules that the archive may name.
     """
 
     key: str
@@ -48,9 +49,10 @@ class Serving:
     inputs: tuple[Port, ...]
     batch_rows: int
     rendering: Rendering
-    format: str = "keras"
+    format: str = KERAS
     allow_nan: bool = True
     trusted: tuple[str, ...] = ()
+    home: str | None = None
 
 
 def predictions(
@@ -68,6 +70,7 @@ def predictions(
     resources.unpin()
     reader = ArrowReader(serving.slots, floatx=serving.floatx, allow_nan=serving.allow_nan)
     gaps = _Gaps()
+    kind = format_named(serving.format, serving.home)
 
     def complete_rows() -> Iterator[Arrays]:
         for columns in batches:
@@ -83,7 +86,7 @@ def predictions(
         learner = _learner(serving, archive, custom_objects)
         rows = arrays_rows(inputs)
         encoded = learner.encoded(as_inputs(serving.slots, inputs, serving.floatx))
-        given = encoded if serving.format == GRAPH else padded(encoded, serving.batch_rows)
+        given = kind.as_served(encoded, serving.batch_rows)
         outputs = learner.predict(given)
         rendered = _struct(serving.rendering.arrays(first_rows(outputs, rows)))
         empty = rendered.slice(0, 0)
@@ -95,7 +98,7 @@ def predictions(
 
 def _learner(serving: Serving, archive: Callable[[], bytes], custom_objects: Mapping[str, Any]) -> Learner:
     def source() -> ModelSource:
-        return ModelSource(archive(), serving.backend, serving.floatx, serving.format, serving.trusted)
+        return ModelSource(archive(), serving.backend, serving.floatx, serving.format, serving.trusted, serving.home)
 
     return served_model(serving.key, source, custom_objects)
 

@@ -1,4 +1,4 @@
-"""What every fitted model is: a Keras model that serves predictions as DataFrame columns. Runs on the driver."""
+"""What every fitted model is: a model that serves predictions as DataFrame columns. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pyspark.ml import Model
 from pyspark.ml.util import MLReadable, MLWritable
 
 from keraunos.errors import ColumnError
+from keraunos.formats.model_format import ModelFormat
+from keraunos.formats.registry import format_named
 from keraunos.job.columns import Slot
+from keraunos.job.model_formats import checked_home
 from keraunos.launch.rank_table import RankTable
-from keraunos.learners import tensorflow_layers
-from keraunos.learners.archive_optimizer import without_optimizer
-from keraunos.learners.framework_imports import import_keras
 from keraunos.ml.continuation import RuleState
 from keraunos.ml.continuation_params import HasSaveOptimizer
 from keraunos.ml.datasets import check_dataset
@@ -29,11 +29,10 @@ from keraunos.ml.padding import served_slots
 from keraunos.ml.params import HasAllowNaN, HasPadding, HasServing
 from keraunos.ml.persistence import (
     HISTORY_FILE,
-    MODEL_FILE,
     RULE_FILE,
-    KerasReader,
-    KerasWriter,
     Parts,
+    PartsReader,
+    PartsWriter,
     history_from_bytes,
     history_to_bytes,
 )
@@ -80,7 +79,10 @@ class Trained:
 
 
 class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """A trained Keras model as a spark.ml Transformer."""
+    """A trained model as a spark.ml Transformer; a subclass names the format of its models."""
+
+    format: ClassVar[str]
+    """The name of the format."""
 
     def __init__(self, trained: Trained) -> None:
         super().__init__()
@@ -91,13 +93,10 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
 
     @property
     def model(self) -> Any:
-        """The trained Keras model itself, on the driver; loaded when it is first asked for."""
-        import_keras()
-        from keraunos.learners.keras_archive import from_archive
-
+        """The trained model itself, live on the driver; loaded when it is first asked for."""
         with self._lock:
             if "model" not in self._live:
-                self._live["model"] = from_archive(
+                self._live["model"] = self._kind().read(
                     self._trained.archive, self.getCustomObjects(), self._trained.trusted
                 )
             return self._live["model"]
@@ -115,7 +114,8 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
     def __repr__(self) -> str:
         told = self._trained
         kind = type(self).__name__
-        return described(kind, self.uid, told.archive, told.backend, told.signature, told.history)
+        title = self._kind().title(told.archive)
+        return described(kind, self.uid, title, told.backend, told.signature, told.history)
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
         """A copy with other Params; the trained model itself is shared, since it never changes."""
@@ -123,14 +123,14 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
         copied._live = dict(self._live)
         return copied
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """A writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """A reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     @abstractmethod
     def _rendering(self) -> Rendering:
@@ -146,13 +146,17 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
             pixels=self.getPixels(),
             strings=True,
         )
-        if tensorflow_layers.in_archive(self._trained.archive):
-            tensorflow_layers.check_installed("The model")
+        self._kind().check_served(self._trained.archive)
         floatx, ports = self._trained.floatx, self._trained.signature.inputs
         slots = checked_inputs(slots, specs, self._trained.signature, backend=self._backend(), floatx=floatx)
         if self.getPad():
             return served_slots(slots, specs, ports, self.getMaxLength(), self._trained.lengths)
         return slots
+
+    @classmethod
+    def _kind(cls) -> ModelFormat:
+        """The format of its models."""
+        return format_named(cls.format)
 
     def _backend(self) -> str:
         return self.getBackend() or self._trained.backend
@@ -161,7 +165,8 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
         check_dataset(dataset, "transform")
         slots = self._feature_slots(dataset)
         custom_objects = self.getCustomObjects()
-        self._check_code(custom_objects)
+        # Custom code that no worker could find is refused before rows are read.
+        self._kind().check_portable(self._trained.archive, custom_objects)
         serving = Serving(
             key=self._key_for(custom_objects),
             backend=self._backend(),
@@ -171,8 +176,10 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
             inputs=self._trained.signature.inputs,
             batch_rows=self._batch_rows(slots),
             rendering=self._rendering(),
+            format=self.format,
             allow_nan=self.getAllowNaN(),
             trusted=self._trained.trusted,
+            home=checked_home(self.format, None),
         )
         return with_predictions(dataset, serving, self._broadcast(dataset.sparkSession), custom_objects)
 
@@ -180,12 +187,6 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
         # A row of pixels is worth many of most other rows: a thousand of them are gigabytes in a network's layers.
         few = any(slot.kind == "image" for slot in slots) and not self.isSet(self.inferenceBatchSize)
         return _IMAGES_AT_ONCE if few else self.getInferenceBatchSize()
-
-    def _check_code(self, custom_objects: Mapping[str, Any]) -> None:
-        """Refuse custom code that no worker could find, before rows are read."""
-        from keraunos.learners.custom_code import check_portable
-
-        check_portable(self._trained.archive, custom_objects)
 
     def _key_for(self, custom_objects: Mapping[str, Any]) -> str:
         """The model's name in the workers' caches; other custom code makes another model of the same archive."""
@@ -203,26 +204,25 @@ class FittedModel(Model, HasServing, HasAllowNaN, HasPadding, HasSaveOptimizer, 
         with self._lock:
             if self._live.get("application") is not session.application:
                 self._live["application"] = session.application
-                self._live["broadcast"] = session.broadcast(without_optimizer(self._trained.archive))
+                self._live["broadcast"] = session.broadcast(self._kind().without_optimizer(self._trained.archive))
             return self._live["broadcast"]
 
     def _to_parts(self) -> Parts:
-        trained, keeps = self._trained, self.getSaveOptimizer()
-        archive = trained.archive if keeps else without_optimizer(trained.archive)
-        files = {MODEL_FILE: archive, HISTORY_FILE: history_to_bytes(trained.history)}
+        trained, keeps, kind = self._trained, self.getSaveOptimizer(), self._kind()
+        archive = trained.archive if keeps else kind.without_optimizer(trained.archive)
+        files = {kind.file_name: archive, HISTORY_FILE: history_to_bytes(trained.history)}
         if trained.rule is not None and keeps:
             files[RULE_FILE] = trained.rule.to_bytes()
         return Parts(files, self._trained.facts)
 
     @classmethod
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
-        import_keras()
-        from keraunos.learners.keras_archive import check_archive
-
-        trusted = check_archive(parts.files[MODEL_FILE], custom_objects)
+        kind = cls._kind()
+        archive = parts.files[kind.file_name]
+        trusted = kind.check_file(archive, custom_objects)
         return cls(
             Trained(
-                archive=parts.files[MODEL_FILE],
+                archive=archive,
                 history=history_from_bytes(parts.files[HISTORY_FILE]),
                 signature=Signature.from_json(parts.facts["signature"]),
                 backend=parts.facts["backend"],

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from keraunos.errors import DataError, JobError
 from keraunos.job.columns import Slot
 from keraunos.ml.schema import SlotSpec
 from keraunos.ml.signature import Port
-
-logger = logging.getLogger(__name__)
 
 Longest = Callable[[Sequence[str]], Mapping[str, int | None]]
 
@@ -78,26 +74,6 @@ def with_length(slots: Sequence[Slot], shapes: Sequence[tuple[int, ...]]) -> lis
     return [
         shape if slot.length is None else (slot.length, *shape[1:]) for slot, shape in zip(slots, shapes, strict=True)
     ]
-
-
-def warn_of_zeros(model: Any) -> None:
-    """Warn where no layer of the model makes a mask, so that the zeros at the end count."""
-    if any(_makes_mask(layer) for layer in model._flatten_layers()):
-        return
-    logger.warning(
-        "Rows are padded with zeros, and no layer of the model %r makes a mask, so that the zeros count like other "
-        "values. Use keras.layers.Embedding(..., mask_zero=True), where 0 is then no id, or keras.layers.Masking().",
-        model.name,
-    )
-
-
-def _makes_mask(layer: Any) -> bool:
-    import keras
-
-    if isinstance(layer, keras.layers.Embedding):
-        return bool(layer.mask_zero)
-    own = not type(layer).__module__.startswith("keras.") and not isinstance(layer, keras.Model)
-    return isinstance(layer, keras.layers.Masking) or (own and "compute_mask" in vars(type(layer)))
 
 
 def _is_ragged(slot: Slot, spec: SlotSpec) -> bool:

@@ -1,6 +1,6 @@
 """Saving and loading by spark.ml's own means, onto any Hadoop path. Runs on the driver.
 
-    <path>/model.keras      the model as Keras saves it
+    <path>/model.keras      the model, under the name that its format gives it
     <path>/history.json     what the training measured (fitted models)
     <path>/rule.npz         what the rule on the server remembered (fitted models, where it remembers something)
     <path>/metadata/        spark.ml's metadata: class, uid, Params; written last, so that what it names is there
@@ -32,7 +32,6 @@ from keraunos.ml.saved_code import check_rules, file_names, without_trust
 from keraunos.session.registry import session_of, was_stopped
 from keraunos.trust import trusting
 
-MODEL_FILE = "model.keras"
 HISTORY_FILE = "history.json"
 
 _EXTRA = "keraunos"
@@ -54,7 +53,7 @@ class Parts:
 T = TypeVar("T", bound=Settings)
 
 
-class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
+class PartsWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
     """Writes an estimator or a fitted model; `overwrite()` replaces what is at the path.
 
     What it writes has Params, `_to_parts()` for what they do not hold, and a class method `_from_parts`. Params that
@@ -104,8 +103,8 @@ class KerasWriter(MLWriter):  # type: ignore[misc]  # pyspark is used untyped
         self.save(path)
 
 
-class KerasReader(MLReader, Generic[T]):  # type: ignore[misc]  # pyspark is used untyped
-    """Reads what `KerasWriter` wrote."""
+class PartsReader(MLReader, Generic[T]):  # type: ignore[misc]  # pyspark is used untyped
+    """Reads what `PartsWriter` wrote."""
 
     def __init__(self, cls: type[T]) -> None:
         super().__init__()

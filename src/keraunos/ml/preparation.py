@@ -8,28 +8,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import BooleanType, NumericType
 
 from keraunos.errors import ColumnError, JobError, ModelError, PlanError
 from keraunos.exchange.rules.registry import checked_class
+from keraunos.formats.registry import format_named
 from keraunos.job.columns import Columns, ColumnsArgument, Slot
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import placement_of
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob, check_compression
-from keraunos.learners.framework_imports import import_keras
-from keraunos.ml import fitting, strings
+from keraunos.ml import fitting
 from keraunos.ml.continuation import model_to_train
-from keraunos.ml.embeddings import with_ids
+from keraunos.ml.live_models import FirstRow, Read
 from keraunos.ml.padding import Longest, padded_slots
 from keraunos.ml.schema import SlotSpec, find_slots, scalar_column
 from keraunos.ml.signature import Shape, Signature
 from keraunos.ml.training_params import TrainingParams
 from keraunos.ml.validation_rows import INDICATOR, check_validation_schema
 
-FirstRow = Callable[[], Mapping[str, Any] | None]
+if TYPE_CHECKING:
+    from keraunos.ml.fitter import Fitter
+
 Labels = tuple[tuple[Slot, ...], tuple[SlotSpec, ...]]
 
 
@@ -57,7 +59,7 @@ class _Read:
 
 
 def prepare(
-    params: TrainingParams,
+    params: Fitter,
     schema: Any,
     *,
     workers: int,
@@ -80,46 +82,39 @@ def prepare(
         encode: what a kind of estimator makes of the labels before they are held against the model's outputs.
         longest: gives the length of the longest array in each of some columns; needed where they are padded to it.
     """
-    keras = import_keras()
-    from keraunos.learners.keras_archive import write_live
-    from keraunos.learners.keras_variables import layout_of
-
-    first_row = functools.cache(first_row)
+    live = params.live
+    its_backend, floatx = live.settings()
     exchange = exchange_of(params)
     _check_rule(exchange, params)
-    check_compression(exchange, keras.config.floatx())
+    check_compression(exchange, floatx)
     model = _trainable(params)
     read = _padded(params, model, _columns(params, schema, case_sensitive=case_sensitive), longest)
     custom = params.getCustomObjects()
-    backend, floatx = params.getBackend() or keras.config.backend(), keras.config.floatx()
-    with keras.saving.custom_object_scope(custom):
-        model, signature = fitting.built(
-            model, read.columns.features, read.features, first_row, seed=params.getSeed(), backend=backend
-        )
-    signature, unchecked = with_ids(model, signature)
-    signature = strings.signature_in_parts(model, signature, custom)
-    features = fitting.checked_inputs(read.columns.features, read.features, signature, backend=backend, floatx=floatx)
+    backend = params.getBackend() or its_backend
+    given = Read(read.columns.features, read.features, functools.cache(first_row))
+    settled = live.settled(model, given, seed=params.getSeed(), backend=backend, custom_objects=custom)
+    model, signature = settled.model, settled.signature
+    features = fitting.checked_inputs(given.slots, given.specs, signature, backend=backend, floatx=floatx)
     if check is not None:
         check(model, signature)
     found = (read.columns.labels, read.labels)
     if encode is not None and read.labels:
         found = encode(model, signature, found)
-    labels = fitting.checked_labels(model, *found, signature)
+    labels = live.checked_labels(model, *found, signature)
     if not labels:
-        fitting.check_unlabelled(model, lambda: fitting.examples_of(read.columns.features, read.features, first_row))
+        live.check_unlabelled(model, given)
     if params.getClassWeight():
         _check_one_label(labels)
-    check_compression(exchange, layout_of(model).dtype)
-    written = write_live(model, custom)
+    check_compression(exchange, live.dtype(model))
+    written = format_named(live.format).write(model, custom)
     job = _job(
         params,
         workers,
-        model=ModelSource(written.archive, backend, floatx, trusted=written.trusted),
-        columns=replace(read.columns, features=features, labels=labels, unchecked_ids=unchecked),
+        model=ModelSource(written.archive, backend, floatx, live.format, written.trusted),
+        columns=replace(read.columns, features=features, labels=labels, unchecked_ids=settled.unchecked_ids),
         exchange=exchange,
     )
-    rows = fitting.example_rows(read.columns.features, read.features, signature, first_row)
-    return Prepared(job, signature, model, written.code, tuple(rows))
+    return Prepared(job, signature, model, written.code, settled.rows)
 
 
 def _job(params: TrainingParams, slots: int, **made: Any) -> TrainingJob:
@@ -153,7 +148,7 @@ def exchange_of(params: TrainingParams) -> ExchangePlan:
     )
 
 
-def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
+def _check_rule(plan: ExchangePlan, params: Fitter) -> None:
     """Refuse a rule that no server could make, and a learning rate that nothing would step with."""
     if plan.rule.is_optimizer:
         from keraunos.learners.keras_optimizers import optimizer_of
@@ -163,8 +158,6 @@ def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
         checked_class(plan)
     if plan.send != "gradients" or plan.applies_on_workers:
         return
-    import keras
-
     why = f"the servers apply the gradients with rule={str(plan.rule)!r}, and the model's own optimizer takes no step"
     rate = params.getLearningRate()
     if rate is not None:
@@ -172,32 +165,20 @@ def _check_rule(plan: ExchangePlan, params: TrainingParams) -> None:
             f"`learningRate` must be left out where {why}. Received: {rate!r}. Give the rule its own learning_rate, as "
             f"in rule='sgd(learning_rate={rate!r})'."
         )
-    setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
-    names = [type(each).__name__ for each in params.getCallbacks() if isinstance(each, setters)]
-    if names:
-        raise PlanError(
-            f"`callbacks` must not set the learning rate where {why}. Received: {names!r}. Give the rule a schedule as "
-            "its learning_rate, as in rule=keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 1000))."
-        )
+    params.live.check_rate_setters(params._given_callbacks(), why)
 
 
-def _trainable(params: TrainingParams) -> Any:
-    from keraunos.learners.keras_archive import check_trainable
-    from keraunos.learners.keras_variables import has_schedule
-    from keraunos.learners.metric_states import check_mergeable
-    from keraunos.learners.tensorflow_layers import check_vocabularies
-
+def _trainable(params: Fitter) -> Any:
+    live = params.live
     model = model_to_train(params)
     if model is None:
         raise ModelError(
-            f"`model` must be set before `fit`. Expected a compiled Keras model. Received: None. Write "
+            f"`model` must be set before `fit`. Expected {live.expected}. Received: None. Write "
             f"{type(params).__name__}(model=..., ...)."
         )
-    check_trainable(model, labelled=params.getLabelCol() is not None)
-    check_mergeable(model)
-    check_vocabularies(model)
+    live.check_trainable(model, labelled=params.getLabelCol() is not None)
     fitting.check_weights(params.getLabelCol(), params.getWeightCol())
-    if params.getLearningRate() is not None and has_schedule(model):
+    if params.getLearningRate() is not None and live.has_schedule(model):
         raise JobError(
             f"`learningRate` cannot replace a schedule. Expected a model compiled with a number as learning rate. "
             f"Received: learningRate={params.getLearningRate()!r} for an optimizer whose rate is a schedule. Leave "
@@ -267,14 +248,14 @@ def _check_one_label(labels: tuple[Slot, ...]) -> None:
         )
 
 
-def _padded(params: TrainingParams, model: Any, read: _Read, longest: Longest | None) -> _Read:
+def _padded(params: Fitter, model: Any, read: _Read, longest: Longest | None) -> _Read:
     """The columns with the lengths that arrays become."""
     limit = params.getMaxLength()
     if not params.getPad():
         if limit is not None:
             raise JobError(f"`maxLength` cuts arrays that are padded. Received: {limit!r} without pad=True. Set both.")
         return read
-    ports = Signature.of(model).inputs if model.built and hasattr(model, "inputs") else ()
+    ports = params.live.known_inputs(model)
     features = padded_slots(read.columns.features, read.features, ports, limit, longest or dict.fromkeys)
     return replace(read, columns=replace(read.columns, features=features))
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from keraunos.errors import ModelError
-from keraunos.ml.existing import Existing
-from keraunos.ml.fitter import Fitter
-from keraunos.ml.keras_fitted import KerasFitted
+from keraunos.ml.keras.existing import Existing
+from keraunos.ml.keras.fitted import KerasFitted
+from keraunos.ml.keras.fitter import KerasFitter
+from keraunos.ml.keras.params import KerasTrainingOptions
 from keraunos.ml.model import Trained
 from keraunos.ml.params import HasPredictionCol
 from keraunos.ml.rendering import NumberColumn, only_output
 from keraunos.ml.signature import Signature
-from keraunos.ml.training_params import TrainingOptions
 
 
-class RegressorOptions(TrainingOptions, total=False):
+class RegressorOptions(KerasTrainingOptions, total=False):
     """The keywords of `KerasRegressor`."""
 
     predictionCol: str
@@ -39,7 +39,7 @@ class KerasRegressionModel(KerasFitted, HasPredictionCol):
         return NumberColumn(self.getPredictionCol())
 
 
-class KerasRegressor(Fitter, HasPredictionCol):
+class KerasRegressor(KerasFitter, HasPredictionCol):
     """Trains a compiled Keras model with one output unit on a DataFrame; `explainParams()` describes every Param."""
 
     def __init__(self, **params: Unpack[RegressorOptions]) -> None:

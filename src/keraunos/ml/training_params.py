@@ -1,4 +1,4 @@
-"""The Params that only estimators have: what to train, on what, for how long and how. Runs on the driver."""
+"""The Params that only estimators have: what to train on, for how long and how. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -17,15 +17,6 @@ from keraunos.ml.divergence_params import HasDivergence
 from keraunos.ml.exchange_params import HasExchange
 from keraunos.ml.label_params import HasLabels
 from keraunos.ml.params import HasAllowNaN, HasPadding, HasServing, Settings
-
-
-class HasModel(Settings):
-    """What is trained."""
-
-    model, getModel, setModel = param(
-        "The compiled Keras model to train. `fit` works on a copy and leaves this one as it is.",
-        conversion.keras_model("model"),
-    )
 
 
 class HasTrainingColumns(HasLabels):
@@ -101,12 +92,6 @@ class HasCluster(Settings):
         "set: derived from the memory that the executor has.",
         conversion.whole_number("memoryBudget", at_least=1),
     )
-    callbacks, getCallbacks, setCallbacks = param(
-        "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",
-        conversion.callback_list("callbacks"),
-        empty=[],
-        read=copy,
-    )
     listeners, getListeners, setListeners = param(
         "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
         conversion.listener_list("listeners"),
@@ -121,7 +106,6 @@ class HasCluster(Settings):
 
 
 class TrainingParams(
-    HasModel,
     HasInitialModel,
     HasTrainingColumns,
     HasAllowNaN,
@@ -134,7 +118,7 @@ class TrainingParams(
     HasCheckpoints,
     HasServing,
 ):
-    """Every Param that the estimators share."""
+    """Every Param that the estimators of any format share."""
 
 
 class TrainingOptions(TypedDict, total=False):
@@ -143,7 +127,6 @@ class TrainingOptions(TypedDict, total=False):
     allowNaN: bool
     backend: str | None
     batchSize: int
-    callbacks: Sequence[Any] | None
     checkpointDir: str | None
     checkpointEvery: int | str
     checkpointKeep: int
@@ -162,7 +145,6 @@ class TrainingOptions(TypedDict, total=False):
     maxLength: int | None
     meet: str | None
     memoryBudget: int | None
-    model: Any
     numWorkers: int | None
     onDivergence: str
     onWorkerLost: str

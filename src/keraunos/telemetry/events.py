@@ -35,9 +35,12 @@ class RankProgress:
         steps: the steps that it has taken, in all epochs.
         seconds_per_step: its own work per step, without waiting for others; 0 before the first measurement.
         waiting: the share of its time that it waited for others.
-        bytes_sent: how many bytes it has sent.
-        bytes_received: how many bytes it has received.
-        staleness: how many contributions of others were applied since it received its current parameters.
+        bytes_sent: how many bytes it has sent over sockets, without heartbeats.
+        bytes_received: how many bytes it has received over sockets, without heartbeats.
+        bytes_shared: how many bytes it has exchanged, in both directions, through memory that it shares with servers
+            on its host.
+        staleness: how many contributions of others were applied after the worker received the parameters from which it
+            computed its last contribution, and before that contribution; `None` under synchronous plans and `hogwild`.
     """
 
     rank: int
@@ -48,6 +51,7 @@ class RankProgress:
     waiting: float
     bytes_sent: int | None = None
     bytes_received: int | None = None
+    bytes_shared: int | None = None
     staleness: int | None = None
 
 
@@ -361,7 +365,8 @@ def _metrics(data: Facts) -> dict[str, float]:
 
 
 def _rank(data: Facts) -> RankProgress:
-    return RankProgress(**{each.name: _READERS[str(each.type)](data[each.name]) for each in fields(RankProgress)})
+    known = [each for each in fields(RankProgress) if each.name in data]
+    return RankProgress(**{each.name: _READERS[str(each.type)](data[each.name]) for each in known})
 
 
 # By the annotation of a field.

@@ -52,7 +52,7 @@ class Watch:
         self._place = (epoch, step)
 
     def allows(
-        self, round_: int, what: str, values: Vector, rows: int, factor: float = 1.0, parts: Sequence[Any] = ()
+        self, round_: int, what: str, values: Any, rows: int, factor: float = 1.0, parts: Sequence[Any] = ()
     ) -> bool:
         """Whether a round's contribution, `values` times `factor`, may be shared; no return where that is the end.
 
@@ -66,21 +66,21 @@ class Watch:
             # The metrics of this part of the lap have it in them, and cannot be told apart.
             self._learner.take_metrics()
             return False
-        if all_finite(values, factor) and all(each is None or math.isfinite(each) for each in parts):
+        if self._learner.is_finite(values, factor) and all(each is None or math.isfinite(each) for each in parts):
             return True
         self._refuse(round_, what, rows)
         return False
 
-    def allows_result(self, round_: int, reduced: Vector, rows: int) -> bool:
+    def allows_result(self, round_: int, reduced: Any, rows: int) -> bool:
         """Whether the gradient of all workers may be applied here; a sum of large ones may be too large."""
-        if not self._by_round or all_finite(reduced):
+        if not self._by_round or self._learner.is_finite(reduced):
             return True
         self._refuse(round_, "sum of all gradients", rows)
         return False
 
-    def undo(self, round_: int, parameters: Vector) -> None:
+    def undo(self, round_: int, parameters: Any) -> None:
         """A round was skipped, and training goes on from these parameters; they, and the optimizer, must be good."""
-        if not all_finite(parameters):
+        if not self._learner.is_finite(parameters):
             self._stop(round_, "parameters")
         if not self._steps_alone:
             return

@@ -23,18 +23,16 @@ from keraunos.batch import Batch, Front
 from keraunos.data.shard import Shard, ShardBuilder
 from keraunos.errors import DataError, ExchangeError
 from keraunos.exchange.client import Client, StateLost, Stopped
-from keraunos.exchange.hosting import SliceHost, slice_of
 from keraunos.exchange.message_parts import ShardFacts
 from keraunos.exchange.messages import Save, Start, Upload
-from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.slices import Slices
+from keraunos.exchange.transports.registry import make_transport
+from keraunos.exchange.transports.transport import Transport
 from keraunos.exchange.wire import Message
+from keraunos.formats.registry import format_of, load_learner
 from keraunos.job.course import Course, Leg
-from keraunos.job.saving import SavePoints
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import has_front, load_learner
 from keraunos.worker import resources
 from keraunos.worker.divergence import Watch
 from keraunos.worker.failure import LastLines, describe_failure
@@ -84,7 +82,8 @@ def run(
             client.patience = job.driver_patience
             with _resources(seat):
                 # A model that encodes its rows itself is loaded before they are read.
-                learner = load_learner(job.model, custom_objects) if has_front(job.model) else None
+                early = format_of(job.model).encodes_rows(job.model)
+                learner = load_learner(job.model, custom_objects) if early else None
                 with _read_rows(job, seat, record_batches, None if learner is None else learner.front) as builder:
                     shard = builder.build(
                         seed=job.schedule.seed, rank=seat.rank, validation_split=job.schedule.validation_split
@@ -148,7 +147,7 @@ def _train(
     learner: Learner | None,
     custom_objects: Mapping[str, Any] | None,
 ) -> Mapping[int, int]:
-    """Train; what the slice that this rank hosts has counted, where it hosts one."""
+    """Train; returns how many rows of each rank were applied here, where that is counted here."""
     if not shard.rows and not shard.validation_rows:
         logger.info("rank %d has no rows and leaves", seat.rank)
         return {}
@@ -161,17 +160,15 @@ def _train(
     learner.prepare(example, seed=job.schedule.seed, rank=seat.rank)
     parts = learner.count_parts(example) if job.exchange.send == "gradients" else 1
     facts = ShardFacts(shard.rows, shard.validation_rows, shard.spec, shard.digest, parts)
-    with SliceHost(client, job.exchange, job.workers, job.ports) if job.placement.on_workers else nullcontext() as host:
-        start = client.ready(facts, None if host is None else host.address)
-        hosted = None if host is None else _host(job, client, host, start, learner)
-        bells = None if host is None else host.bells(start)
-        with Slices(client, job.exchange, learner.layout, parts, start, hosted=hosted, bells=bells) as slices:
-            training = _Training(job, client, slices, shard, learner, start, example, _save_points(start, host))
-            training.run()
-            slices.leave()
-            # Another rank that has to come back may need what this one has, or the slice that it hosts.
-            client.done(wait=host is not None or job.exchange.synchronous)
-            return {} if host is None else host.contributed
+    with make_transport(client, job.exchange, job.placement, job.workers, job.ports) as transport:
+        start = client.ready(facts, transport.address)
+        transport.open(start, learner, parts)
+        training = _Training(job, client, transport, shard, learner, start, example)
+        training.run()
+        transport.leave()
+        # Another rank that has to come back may need what this one has, or the part that it answers for.
+        client.done(wait=transport.serves or job.exchange.synchronous)
+        return transport.contributed
 
 
 def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> None:
@@ -188,26 +185,6 @@ def _check_whole_batches(schedule: Schedule, shard: Shard, batch_size: int) -> N
             )
 
 
-def _host(job: TrainingJob, client: Client, host: SliceHost, start: Start, learner: Learner) -> SliceServer | None:
-    """Serve this worker's slice; given back where it is to be spoken to directly."""
-    part = slice_of(start, client.rank, learner.layout)
-    plan = job.exchange
-    parameters = None if plan.applies_on_workers else learner.read()[part.start : part.stop]
-    server = host.begin(start, part, parameters, thread=not plan.synchronous)
-    if not plan.synchronous:
-        return None
-    if plan.compression is not None:
-        # What others get is not what this slice holds, and all must continue from the same.
-        client.attend(server.socket, server.pump)
-        return None
-    return server
-
-
-def _save_points(start: Start, host: SliceHost | None) -> SavePoints:
-    """Before which rounds to save; the slice that this worker hosts goes by the same."""
-    return SavePoints.from_json(start.saves) if host is None else host.saves
-
-
 class _Training:
     """One rank's laps and rounds."""
 
@@ -215,17 +192,16 @@ class _Training:
         self,
         job: TrainingJob,
         client: Client,
-        slices: Slices,
+        transport: Transport,
         shard: Shard,
         learner: Learner,
         start: Start,
         example: Batch,
-        saves: SavePoints,
     ) -> None:
         self._schedule = job.schedule
         self._plan = job.exchange
         self._client = client
-        self._slices = slices
+        self._transport = transport
         self._shard = shard
         self._learner = learner
         self._start = start
@@ -238,10 +214,10 @@ class _Training:
         self._course = Course.of(job, rows, client.rank)
         self._epoch_steps = job.schedule.steps_of(rows[client.rank], client.rank, job.workers)
         self._epoch_rows = job.schedule.rows_of(rows[client.rank], client.rank, job.workers)
-        self._saves = saves
+        self._saves = transport.saves
         self._watch = Watch(job, client, learner)
-        self._rounds = rounds_of(job.exchange, learner, slices, self._watch, job.workers)
-        self._state = StateKeeper(job, client, learner, self._rounds, slices, alone=len(rows) == 1)
+        self._rounds = rounds_of(job.exchange, learner, transport, self._watch, job.workers)
+        self._state = StateKeeper(job, client, learner, self._rounds, transport, alone=len(rows) == 1)
         self._stopwatch = Stopwatch(client)
         self._rows_done = 0
         self._losses_done = 0
@@ -268,11 +244,10 @@ class _Training:
             self._client.send_parameters(self._rounds.weights())
 
     def _begin(self) -> tuple[int, int]:
-        """Join the slices; the lap to begin with, and the rounds of it that are done."""
+        """Join the others; the lap to begin with, and the rounds of it that are done."""
         again = self._start.again
         wants = not self._plan.synchronous or (again and not self._plan.applies_on_workers)
-        self._state.round = self._slices.join(wants_parameters=wants)
-        parameters = self._slices.parameters() if wants or self._slices.first_needed else None
+        self._state.round, parameters = self._transport.join(wants_parameters=wants)
         if again:
             parameters = self._state.recover(parameters)
         self._rounds.begin(parameters)
@@ -299,7 +274,7 @@ class _Training:
         self._learner.skip_random(self._example, taken, take)
 
     def _announced(self, message: Message, _: Save) -> None:
-        """Save before that round, unless this rank or the slice that it hosts may be there already."""
+        """Save before that round, unless this rank or the part that it answers for may be there already."""
         if message.round > self._state.round + 1:
             self._saves.announce(message.round)
         else:

@@ -16,10 +16,10 @@ from keraunos.data.one_hot import one_hot_rows
 from keraunos.data.records import arrow_columns
 from keraunos.data.regroup import arrays_rows, regroup
 from keraunos.data.sparse_rows import as_dense
+from keraunos.formats.registry import load_learner
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import load_learner
 
 
 def measure_records(

@@ -14,10 +14,11 @@ import numpy as np
 from keraunos.batch import Arrays
 from keraunos.data.arrow_batches import ArrowReader
 from keraunos.data.records import arrow_columns
-from keraunos.data.regroup import arrays_rows, first_rows, padded, regroup
+from keraunos.data.regroup import arrays_rows, first_rows, regroup
 from keraunos.errors import DataError
+from keraunos.formats.registry import format_named
 from keraunos.job.columns import Columns
-from keraunos.job.training_job import GRAPH, ModelSource
+from keraunos.job.training_job import ModelSource
 from keraunos.worker import resources
 from keraunos.worker.served_models import served_model
 
@@ -36,6 +37,7 @@ def predict_records(
     resources.unpin()
     columns = Columns.from_json(settings["columns"])
     model = settings["model"]
+    kind = format_named(model["format"], model["home"])
     reader = ArrowReader(columns.features, floatx=model["floatx"], allow_nan=True)
     blocks = (reader.serve(chunk)[0] for chunk in arrow_columns(records, columns.names))
     for inputs in regroup(blocks, settings["batch_rows"]):
@@ -43,9 +45,7 @@ def predict_records(
             str(settings["key"]), lambda: ModelSource(archive=archive.value, **model), custom_objects
         )
         rows = arrays_rows(inputs)
-        # Frameworks that compile a model for a shape are to see one; a graph takes any number of rows.
-        encoded = learner.encoded(inputs)
-        given = encoded if model["format"] == GRAPH else padded(encoded, settings["batch_rows"])
+        given = kind.as_served(learner.encoded(inputs), settings["batch_rows"])
         outputs = learner.predict(given)
         _check(outputs, arrays_rows(given))
         yield from _by_record(first_rows(outputs, rows))

@@ -1,7 +1,8 @@
 """What a worker does in one round, by what it sends. Runs on workers.
 
 A round takes its batches, contributes, and continues from the round's result. Where the plan overlaps, a worker
-continues with its next round while its contribution travels, and takes the result in when that round is over.
+continues with its next round while its contribution travels, and takes the result in when that round is over. Rounds
+speak to the others through a `Transport` alone, and do not know which one it is.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ import numpy as np
 
 from keraunos.batch import Batch
 from keraunos.exchange.rules.registry import needs_norm, puller
-from keraunos.exchange.slices import Slices
+from keraunos.exchange.transports.transport import Transport
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.learners.learner import Contribution, Learner
 from keraunos.parameters import Vector
 from keraunos.worker.divergence import Watch
 
 
-def rounds_of(plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch, workers: int) -> Rounds:
+def rounds_of(plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch, workers: int) -> Rounds:
     """The rounds of a plan."""
     if plan.send == "gradients":
         return (
-            OwnGradientRounds(plan, learner, slices, watch)
+            OwnGradientRounds(plan, learner, transport, watch)
             if plan.applies_on_workers
-            else GradientRounds(plan, learner, slices, watch)
+            else GradientRounds(plan, learner, transport, watch)
         )
     if plan.send == "updates":
-        return UpdateRounds(plan, learner, slices, watch)
+        return UpdateRounds(plan, learner, transport, watch)
     if plan.pulls_on_workers:
-        return ElasticRounds(plan, learner, slices, watch, puller(plan, workers), plan.stretch(workers))
-    return WeightRounds(plan, learner, slices, watch)
+        return ElasticRounds(plan, learner, transport, watch, puller(plan, workers), plan.stretch(workers))
+    return WeightRounds(plan, learner, transport, watch)
 
 
 class Rounds(ABC):
     """One rank's rounds. `run` counts them from where the rank stands; `finish` takes in what is still on its way."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
+    def __init__(self, plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch) -> None:
         self._plan = plan
         self._learner = learner
-        self._slices = slices
+        self._transport = transport
         self._watch = watch
         self._asks_for_norm = not plan.synchronous and needs_norm(plan)
         self._pending: int | None = None
@@ -74,8 +75,8 @@ class Rounds(ABC):
 class OwnGradientRounds(Rounds):
     """The gradient of the global batch is applied by each worker's own optimizer."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
-        super().__init__(plan, learner, slices, watch)
+    def __init__(self, plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch) -> None:
+        super().__init__(plan, learner, transport, watch)
         self._sum = GradientSum(learner, plan.every == 1)
         self._state: Vector = learner.read()[learner.layout.trainable_size :].copy()
 
@@ -97,12 +98,12 @@ class OwnGradientRounds(Rounds):
         rows = 0 if sent is None else sent.rows
         good = sent is not None and self._watch.allows(round_, "gradient", sent.values, rows, parts=sent.denominators)
         if sent is None or not good:
-            self._slices.pass_round(round_)
+            self._transport.pass_round(round_)
         else:
-            self._slices.push(round_, sent.values, sent.denominators, rows)
-        reduced = self._slices.collect(round_)
-        if not self._slices.empty and self._watch.allows_result(round_, reduced, rows if good else 0):
-            np.copyto(self._state, reduced[self._learner.layout.trainable_size :])
+            self._transport.contribute(round_, sent.values, sent.denominators, rows)
+        reduced = self._transport.collect(round_)
+        if not self._transport.empty and self._watch.allows_result(round_, reduced, rows if good else 0):
+            np.copyto(self._state, self._learner.on_host(reduced[self._learner.layout.trainable_size :]))
             self._learner.apply(reduced)
         elif rows:
             # Weights stay as they are; the gradient has moved the float state.
@@ -116,8 +117,8 @@ class OwnGradientRounds(Rounds):
 class GradientRounds(Rounds):
     """The servers apply gradients and give parameters back."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
-        super().__init__(plan, learner, slices, watch)
+    def __init__(self, plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch) -> None:
+        super().__init__(plan, learner, transport, watch)
         self._sum = GradientSum(learner, plan.every == 1)
 
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
@@ -129,10 +130,11 @@ class GradientRounds(Rounds):
             round_, "gradient", sent.values, sent.rows, parts=sent.denominators
         )
         if sent is None or not good:
-            self._slices.pass_round(round_)
+            self._transport.pass_round(round_)
         else:
-            self._slices.push(round_, sent.values, sent.denominators, sent.rows, self._norm(self._squared(sent)))
-        result = self._slices.collect(round_)
+            norm = self._norm(self._squared(sent))
+            self._transport.contribute(round_, sent.values, sent.denominators, sent.rows, norm)
+        result = self._transport.collect(round_)
         self._learner.write(result)
         if sent is None:
             return 0
@@ -144,19 +146,20 @@ class GradientRounds(Rounds):
         if not self._asks_for_norm:
             return 0.0
         size = self._learner.layout.trainable_size
+        values = self._learner.on_host(sent.values)
         gradient = np.zeros(size, dtype=np.float64)
         for part, denominator in enumerate(sent.denominators):
             divisor = 1.0 if denominator is None else denominator
             if divisor:
-                gradient += sent.values[part * size : (part + 1) * size] / divisor
+                gradient += values[part * size : (part + 1) * size] / divisor
         return float(gradient @ gradient)
 
 
 class UpdateRounds(Rounds):
     """Local steps; what they changed is shared, times the rows."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
-        super().__init__(plan, learner, slices, watch)
+    def __init__(self, plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch) -> None:
+        super().__init__(plan, learner, transport, watch)
         self._base: Vector = learner.read()
         self._update: Vector = learner.layout.empty()
         self._sent: Vector = learner.layout.empty()
@@ -169,24 +172,24 @@ class UpdateRounds(Rounds):
 
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Step, share what changed, and continue from the parameters that come back."""
-        rows = _steps(self._learner, batches)
+        rows = self._learner.steps(batches)
         if not rows:
             if self._plan.synchronous:
-                self._slices.pass_round(round_)
-                self._adopt(self._slices.collect(round_))
+                self._transport.pass_round(round_)
+                self._adopt(self._transport.collect(round_))
             return 0
         self._learner.read(out=self._update)
         np.subtract(self._base, self._update, out=self._update)
         if not self._watch.allows(round_, "update", self._update, rows, factor=rows):
             self.finish()
-            self._slices.pass_round(round_)
-            self._adopt(self._slices.collect(round_))
+            self._transport.pass_round(round_)
+            self._adopt(self._transport.collect(round_))
             self._watch.undo(round_, self._base)
             return rows
         self._merge_pending()
         np.multiply(self._update, self._update.dtype.type(rows), out=self._sent)
         norm = self._norm(self._squared() if self._asks_for_norm else 0.0)
-        self._slices.push(round_, self._sent, (float(rows),), rows, norm)
+        self._transport.contribute(round_, self._sent, (float(rows),), rows, norm)
         self._pending = round_
         if not self._plan.overlaps:
             self.finish()
@@ -195,7 +198,7 @@ class UpdateRounds(Rounds):
     def finish(self) -> None:
         """Adopt the parameters of the contribution that was sent last."""
         if self._pending is not None:
-            self._adopt(self._slices.collect(self._pending))
+            self._adopt(self._transport.collect(self._pending))
             self._pending = None
 
     def parameters(self) -> Vector:
@@ -209,7 +212,7 @@ class UpdateRounds(Rounds):
     def _merge_pending(self) -> None:
         """Take the last result in without losing the steps that were taken while it was on its way."""
         if self._pending is not None:
-            np.subtract(self._slices.collect(self._pending), self._update, out=self._base)
+            np.subtract(self._transport.collect(self._pending), self._update, out=self._base)
             self._learner.write(self._base)
             self._pending = None
         else:
@@ -223,25 +226,25 @@ class UpdateRounds(Rounds):
 class WeightRounds(Rounds):
     """Local steps; the weights they led to are shared, times the rows, and the servers' take their place."""
 
-    def __init__(self, plan: ExchangePlan, learner: Learner, slices: Slices, watch: Watch) -> None:
-        super().__init__(plan, learner, slices, watch)
+    def __init__(self, plan: ExchangePlan, learner: Learner, transport: Transport, watch: Watch) -> None:
+        super().__init__(plan, learner, transport, watch)
         self._weights: Vector = learner.layout.empty()
         self._sent: Vector = learner.layout.empty()
 
     def run(self, round_: int, batches: Iterator[Batch]) -> int:
         """Step, share the weights, and continue from what comes back."""
-        rows = _steps(self._learner, batches)
+        rows = self._learner.steps(batches)
         if rows:
             self._moved()
         good = bool(rows) and self._watch.allows(round_, "weights", self._weights, rows, factor=rows)
         if good:
             np.multiply(self._weights, self._weights.dtype.type(rows), out=self._sent)
-            self._slices.push(round_, self._sent, (float(rows),), rows)
+            self._transport.contribute(round_, self._sent, (float(rows),), rows)
         elif rows or self._plan.synchronous:
-            self._slices.pass_round(round_)
+            self._transport.pass_round(round_)
         else:
             return 0
-        result = self._slices.collect(round_)
+        result = self._transport.collect(round_)
         self._continue_from(result, rows if good else 0)
         if rows and not good:
             self._watch.undo(round_, result)
@@ -262,12 +265,12 @@ class ElasticRounds(WeightRounds):
         self,
         plan: ExchangePlan,
         learner: Learner,
-        slices: Slices,
+        transport: Transport,
         watch: Watch,
         pull: Callable[[Vector, Vector], None],
         stretch: float,
     ) -> None:
-        super().__init__(plan, learner, slices, watch)
+        super().__init__(plan, learner, transport, watch)
         self._pull = pull
         self._stretch = stretch
         self._base: Vector = learner.read()
@@ -320,27 +323,20 @@ class GradientSum:
         return total
 
     def _added(self, total: Contribution | None, sent: Contribution) -> Contribution:
-        if self._values is None or self._values.size != sent.values.size:
-            self._values = np.empty_like(sent.values)
+        values = self._learner.on_host(sent.values)
+        if self._values is None or self._values.size != values.size:
+            self._values = np.empty_like(values)
         if total is None:
-            np.copyto(self._values, sent.values)
+            np.copyto(self._values, values)
             return Contribution(self._values, sent.denominators, sent.rows)
         gradients = self._learner.layout.trainable_size * len(sent.denominators)
         rows = total.rows + sent.rows
-        np.add(self._values[:gradients], sent.values[:gradients], out=self._values[:gradients])
+        np.add(self._values[:gradients], values[:gradients], out=self._values[:gradients])
         # The float state has moved with every batch, so the last is the one; it travels times the rows.
         factor = self._values.dtype.type(rows / sent.rows)
-        np.multiply(sent.values[gradients:], factor, out=self._values[gradients:])
+        np.multiply(values[gradients:], factor, out=self._values[gradients:])
         denominators = tuple(
             None if before is None or now is None else before + now
             for before, now in zip(total.denominators, sent.denominators, strict=True)
         )
         return Contribution(self._values, denominators, rows)
-
-
-def _steps(learner: Learner, batches: Iterator[Batch]) -> int:
-    rows = 0
-    for batch in batches:
-        learner.step(batch)
-        rows += batch.rows
-    return rows

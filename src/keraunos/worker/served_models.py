@@ -9,10 +9,10 @@ import collections
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keraunos.formats.registry import load_learner
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.between_tasks import look_at_all
 from keraunos.learners.learner import Learner
-from keraunos.learners.registry import load_learner
 from keraunos.worker import resources
 
 KEPT_MODELS = 3

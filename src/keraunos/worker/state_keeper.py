@@ -14,7 +14,7 @@ import numpy as np
 
 from keraunos.exchange.client import Client, StateLost
 from keraunos.exchange.messages import Snapshot
-from keraunos.exchange.slices import Slices
+from keraunos.exchange.transports.transport import Transport
 from keraunos.exchange.wire import Message
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.training_job import TrainingJob
@@ -39,13 +39,13 @@ class StateKeeper:
     """
 
     def __init__(
-        self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, slices: Slices, *, alone: bool
+        self, job: TrainingJob, client: Client, learner: Learner, rounds: Rounds, transport: Transport, *, alone: bool
     ) -> None:
         self.round = 0
         self._client = client
         self._learner = learner
         self._rounds = rounds
-        self._slices = slices
+        self._transport = transport
         self._every = _SELDOM if job.state_every is None else job.state_every
         self._may_leave_always = job.state_every is None and _has_long_rounds(job.exchange)
         self.others_have_it = job.exchange.applies_on_workers
@@ -58,17 +58,17 @@ class StateKeeper:
 
     def leave_always(self) -> None:
         """Leave the state with every round, ahead of its contribution, where that is cheap beside the round's steps."""
-        size = sum(array.nbytes for array in (self._slices.owed, *self._learner.optimizer_state()))
+        size = sum(array.nbytes for array in (self._transport.residual, *self._learner.optimizer_state()))
         if self._may_leave_always and size <= _MOST_BYTES:
             self._every = 0
             # The steps of a round are taken when it is shared: this is what the next one begins with.
-            self._slices.before_share = lambda: self._send(self._client.rank, self.round + 1)
+            self._transport.before_share = lambda: self._send(self._client.rank, self.round + 1)
 
     def stand(self) -> None:
         """This rank has what its open round begins with: for others, and for whoever takes its rank."""
         self._settled = True
-        # In the middle of a round it is not known what the next one owes.
-        self._client.last_words = lambda: self._send(self._client.rank, owes=False)
+        # In the middle of a round it is not known what its contribution will be rounded by.
+        self._client.last_words = lambda: self._send(self._client.rank, with_residual=False)
 
     def end_round(self) -> None:
         """The open round is over."""
@@ -80,7 +80,7 @@ class StateKeeper:
         """Give the driver what this rank needs to go on from here; not `whole` where another rank gives the same."""
         own = [*self._learner.optimizer_state()] if whole else []
         weights = self._rounds.weights() if whole and self._own_weights else np.empty(0, np.float32)
-        self._client.save(self.round, [weights, self._slices.owed, *own])
+        self._client.save(self.round, [weights, self._transport.residual, *own])
 
     def recover(self, parameters: Vector | None) -> Vector | None:
         """Bring the optimizer to where this rank stands; the weights to continue from."""
@@ -93,14 +93,14 @@ class StateKeeper:
                 f"Rank {self._client.rank} was lost in round {self.round}, and no live worker has the weights and the "
                 "optimizer's state to continue from."
             )
-        kept_at, (weights, owed, *optimizer) = found
+        kept_at, (weights, residual, *optimizer) = found
         if kept_at != self.round:
             logger.warning(
                 "rank %d continues in round %d with an optimizer's state of round %d",
                 self._client.rank, self.round, kept_at,
             )  # fmt: skip
-        elif owed.size:
-            self._slices.owe(owed)
+        elif residual.size:
+            self._transport.restore_residual(residual)
         self._learner.restore_optimizer(optimizer)
         return weights if self._own_weights else parameters
 
@@ -115,12 +115,13 @@ class StateKeeper:
         self._send(target)
         return True
 
-    def _send(self, target: int, round_: int | None = None, *, owes: bool = True) -> None:
+    def _send(self, target: int, round_: int | None = None, *, with_residual: bool = True) -> None:
         weights = self._rounds.weights() if self._own_weights else np.empty(0, np.float32)
         at = self.round if round_ is None else round_
-        # What is owed is each rank's own.
-        owed = self._slices.owed if owes and target == self._client.rank else np.empty(0, np.float32)
-        self._client.send_state(at, [weights, owed, *self._learner.optimizer_state()], target)
+        # The residual is each rank's own.
+        is_own = with_residual and target == self._client.rank
+        residual = self._transport.residual if is_own else np.empty(0, np.float32)
+        self._client.send_state(at, [weights, residual, *self._learner.optimizer_state()], target)
 
 
 def _has_long_rounds(plan: ExchangePlan) -> bool:

@@ -244,6 +244,7 @@ print(HyperParamModel(sc).compute_trials(model, data, max_evals=1)[0].losses())
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 def test_a_script_that_is_run(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DoubleType
 
 import keraunos
+from keraunos import JsonlLog, read_log
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.ml.adapter import from_data_frame, to_data_frame
 from keraunos.compat.elephas.ml_model import (
@@ -191,6 +192,7 @@ def test_a_pipeline_of_text_labels_and_scaled_features_can_be_saved_and_loaded(s
     assert same == predicted.select("prediction").collect()
 
 
+@pytest.mark.extended
 def test_regression_predicts_a_double_in_named_columns(numbers):
     renamed = numbers.toDF("scaled_features", "ground_truth")
     estimator = keyword_form(
@@ -237,6 +239,7 @@ def test_custom_objects_and_functions_of_ones_own_reach_the_workers(numbers, tmp
     assert again.plan_fit(numbers).job.model.archive
 
 
+@pytest.mark.extended
 def test_batches_of_another_size_predict_the_same(by_keywords, digits):
     once = by_keywords.transform(digits)
     batched = by_keywords.copy().set_params(inference_batch_size=40, outputCol="batched").transform(once)
@@ -245,6 +248,7 @@ def test_batches_of_another_size_predict_the_same(by_keywords, digits):
     assert by_keywords.getOutputCol() == "prediction"
 
 
+@pytest.mark.extended
 def test_labels_may_be_one_hot_already_or_plain_class_numbers(spark, digits):
     keras.utils.set_random_seed(0)
     x, y = models.digits(60)
@@ -269,6 +273,7 @@ def test_vectors_of_mllib_are_vectors_too(by_keywords, digits):
     np.testing.assert_allclose(found, outputs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_images_and_series_are_nested_arrays(spark):
     random = np.random.default_rng(0)
     images = random.normal(size=(40, 6, 6, 1))
@@ -288,15 +293,18 @@ def test_images_and_series_are_nested_arrays(spark):
     assert fitted.transform(frame).schema["prediction"].dataType == DoubleType()
 
 
-def test_several_inputs_and_outputs_are_named_columns(spark):
+@pytest.mark.extended
+def test_several_inputs_and_outputs_are_named_columns(spark, tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 2))
     rows = [(row.tolist(), row[::-1].tolist(), float(row.sum()), float(row.sum() > 0), 1.0) for row in x]
     frame = spark.createDataFrame(rows, ["a", "b", "total", "sign", "weight"])
     estimator = ElephasEstimator(
         model=models.two_inputs(), featuresCol={"left": "a", "right": "b"}, weightCol="weight", epochs=1, num_workers=1,
         labelCol={"total": "total", "sign": "sign"}, callbacks=[keras.callbacks.EarlyStopping("loss")],
+        listeners=[JsonlLog(tmp_path / "fit.jsonl")],
     )  # fmt: skip
     predicted = estimator.fit(frame).transform(frame)
+    assert read_log(tmp_path / "fit.jsonl")[-1].how == "trained"
     assert predicted.schema["prediction_total"].dataType == ArrayType(DoubleType(), containsNull=False)
     assert len(predicted.head().prediction_sign) == 1
     with pytest.raises(JobError, match="`callbacks` cannot be saved"):

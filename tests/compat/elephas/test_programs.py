@@ -1,4 +1,4 @@
-"""The programs of Elephas's document and our versions of its examples, run as a user would."""
+"""The programs of Elephas's document, run as a user would."""
 
 import os
 import re
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.extended import extended
 
 ENVIRONMENT = {
     "KERAS_BACKEND": "jax",
@@ -53,21 +55,6 @@ print(metrics.recall())
 """,  # noqa: E501 - the same
 }
 
-# One process and one Spark for all of them.
-ALL_EXAMPLES = f"""
-import sys
-sys.path.insert(0, {str(EXAMPLES / "elephas")!r})
-import mllib_mlp, ml_mlp_classification, ml_mlp_regression, ml_pipeline_otto
-import mnist_mlp_spark, mnist_mlp_spark_asynchronous, mnist_mlp_spark_synchronous
-mnist_mlp_spark.main()
-mnist_mlp_spark_asynchronous.main()
-mnist_mlp_spark_synchronous.main()
-mllib_mlp.main()
-ml_mlp_classification.main()
-ml_mlp_regression.main()
-ml_pipeline_otto.main()
-"""
-
 
 def run(command, folder):
     done = subprocess.run(
@@ -86,7 +73,14 @@ def test_every_line_of_the_document_is_in_the_program_as_it_is_written(name):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DOCUMENT)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "elephas_basic.py",
+        extended("elephas_mllib.py"),
+        extended("elephas_ml.py"),
+    ],
+)
 def test_the_documents_program_learns_the_digits(name, tmp_path):
     keraunos = [sys.executable, "-m", "keraunos.cli.main", "run", "--as", "elephas"]
     printed = run([*keraunos, str(EXAMPLES / "seeds" / name)], tmp_path)
@@ -96,26 +90,3 @@ def test_the_documents_program_learns_the_digits(name, tmp_path):
         assert precision == recall > 0.8
     else:
         assert float(re.search(r"^accuracy (\S+)$", printed, re.MULTILINE).group(1)) > 0.8
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_the_examples(tmp_path):
-    printed = run([sys.executable, "-c", ALL_EXAMPLES], tmp_path)
-    found = re.findall(r"^([\w ]+),.*accuracy (\d\.\d+)", printed, re.MULTILINE)
-    assert [name for name, _ in found] == [
-        "asynchronous",
-        "hogwild",
-        "synchronous",
-        "LabeledPoints",
-        "classification",
-        "pipeline",
-    ]
-    assert all(float(accuracy) > 0.85 for _, accuracy in found), printed
-    error = re.search(r"^regression, mean absolute error ([\d.]+)", printed, re.MULTILINE).group(1)
-    assert float(error) < 22  # always guessing the mean is off by about 27
-
-
-def test_every_example_is_run():
-    names = {path.stem for path in (EXAMPLES / "elephas").glob("*.py")} - {"digits"}
-    assert all(f"{name}.main(" in ALL_EXAMPLES for name in names)

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from pyspark.mllib.linalg import Vectors
 
+from keraunos import History, JsonlLog, read_log
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.mllib.adapter import to_matrix, to_vector
 from keraunos.compat.elephas.spark_model import AsynchronousSparkModel, SparkMLlibModel, SparkModel
 from keraunos.compat.elephas.utils.rdd_utils import to_labeled_point, to_simple_rdd
 from keraunos.errors import DataError, JobError, KeraunosError, ModelError
 from tests.compat.elephas import models
+from tests.extended import extended
 
 pytestmark = pytest.mark.spark
 
@@ -30,11 +32,11 @@ def rows_of(predictions):
     ("mode", "frequency", "server", "workers"),
     [
         ("synchronous", "epoch", "http", None),
-        ("synchronous", "batch", "http", 2),
-        ("asynchronous", "epoch", "http", 2),
+        extended("synchronous", "batch", "http", 2),
+        extended("asynchronous", "epoch", "http", 2),
         ("asynchronous", "batch", "socket", None),
         ("hogwild", "epoch", "socket", 2),
-        ("hogwild", "batch", "http", None),
+        extended("hogwild", "batch", "http", None),
     ],
 )
 def test_a_classifier_learns_and_is_the_same_everywhere(sc, mode, frequency, server, workers):
@@ -55,7 +57,7 @@ def test_a_classifier_learns_and_is_the_same_everywhere(sc, mode, frequency, ser
     assert model.evaluate(x, y) == pytest.approx(after, rel=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "mode"), [(SparkModel, "synchronous"), (AsynchronousSparkModel, "hogwild")])
+@pytest.mark.parametrize(("kind", "mode"), [(SparkModel, "synchronous"), extended(AsynchronousSparkModel, "hogwild")])
 def test_a_regression_is_the_same_everywhere(sc, kind, mode):
     x, y = models.diabetes()
     network = models.regressor()
@@ -123,7 +125,7 @@ def test_the_rdd_is_computed_once_a_fit(sc):
     assert seen.value == 60
 
 
-@pytest.mark.parametrize("sizes", [[0, 40, 3], [1, 1], [0, 0, 5]], ids=str)
+@pytest.mark.parametrize("sizes", [[0, 40, 3], extended([1, 1]), extended([0, 0, 5])], ids=str)
 def test_empty_and_tiny_partitions_count_as_they_should(sc, sizes):
     x, y = models.digits(sum(sizes))
     cuts = np.cumsum([0, *sizes])
@@ -139,7 +141,7 @@ def test_empty_and_tiny_partitions_count_as_they_should(sc, sizes):
     np.testing.assert_allclose(rows_of(predicted), network.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["lists", "dicts", "flat"])
+@pytest.mark.parametrize("form", ["lists", extended("dicts"), extended("flat")])
 def test_several_inputs_and_outputs(sc, form):
     random = np.random.default_rng(0)
     left, right = random.normal(size=(2, 120, 2)).astype("float32")
@@ -166,7 +168,7 @@ def test_several_inputs_and_outputs(sc, form):
         np.testing.assert_allclose(rows_of(row[at] for row in predicted), alone, rtol=1e-5, atol=1e-6)
 
 
-def test_images_callbacks_weights_and_validation(sc):
+def test_images_callbacks_listeners_weights_and_validation(sc, tmp_path):
     x, y = models.digits(200)
     images = x.reshape(-1, 8, 8, 1)
     keras.utils.set_random_seed(1)
@@ -189,8 +191,10 @@ def test_images_callbacks_weights_and_validation(sc):
         batch_size=16,
         validation_data=held_out,
         callbacks=[stopping],
+        listeners=[JsonlLog(tmp_path / "fit.jsonl")],
         class_weight={0: 3.0},
     )
+    assert History.from_events(read_log(tmp_path / "fit.jsonl")) == history
     assert len(history["val_loss"]) == 2
     assert history["val_loss"][-1] == pytest.approx(network.evaluate(*held_out, verbose=0)[0], rel=1e-4)
     statistics = network.layers[1].moving_variance
@@ -237,6 +241,7 @@ def test_labeled_points(sc):
     np.testing.assert_allclose(rows_of(model.predict(vectors)), alone[:20], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_a_custom_activation(sc):
     def doubled(x):
         return 2 * x

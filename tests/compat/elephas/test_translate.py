@@ -5,6 +5,7 @@ import itertools
 import keras
 import pytest
 
+from keraunos import JsonlLog
 from keraunos.compat.elephas import optimizers
 from keraunos.compat.elephas.enums.frequency import Frequency
 from keraunos.compat.elephas.enums.modes import Mode
@@ -57,6 +58,8 @@ def test_options_of_every_age():
     assert old == new == FitOptions(epochs=3, batch_size=8, validation_split=0.1, num_workers=2)
     stopping = keras.callbacks.EarlyStopping()
     assert fit_options({"callbacks": stopping}, DEFAULTS).callbacks == (stopping,)
+    log = JsonlLog("fit.jsonl")
+    assert fit_options({"listeners": log}, DEFAULTS).listeners == (log,)
     schedule = schedule_of(fit_options({"class_weight": {0: 2.0}, "shuffle": False}, DEFAULTS))
     assert (schedule.epochs, schedule.class_weight, schedule.shuffle) == (10, {0: 2.0}, False)
 

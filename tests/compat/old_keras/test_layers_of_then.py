@@ -126,6 +126,7 @@ model.fit(np.ones((4, 1, 6, 6)), np.ones(4), epochs=1, verbose=0)
 """
 
 
+@pytest.mark.extended
 def test_images_with_channels_first_are_learned_from_on_a_cpu_with_tensorflow():
     pytest.importorskip("tensorflow")
     # Where oneDNN may be used, some processors can do it without help.

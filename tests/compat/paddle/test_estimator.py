@@ -12,9 +12,11 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import functions as sf
 from sklearn.datasets import load_digits
 
+from keraunos import History, JsonlLog, read_log
 from keraunos.compat.paddle.config_parser import *  # noqa: F403 - the document's own way
 from keraunos.compat.paddle.estimator import Paddle, PaddleModel, keras_models
 from keraunos.errors import ColumnError, DataError, JobError
+from tests.extended import extended
 
 # ruff: noqa: F405 - the names come from the star
 
@@ -114,12 +116,15 @@ def test_parameters_are_written_and_started_from_as_paddle_keeps_them(digits, fi
     assert {path.name for path in (tmp_path / "pass-00007").iterdir() if not path.name.startswith(".")} == {
         "_hidden.w0", "_hidden.wbias", "_output.w0", "_output.wbias",
     }  # fmt: skip
-    again = paddle(initModelPath=str(tmp_path / "pass-00007"), numPasses=1).fit(digits)
+    log = JsonlLog(tmp_path / "fit.jsonl")
+    again = paddle(initModelPath=str(tmp_path / "pass-00007"), numPasses=1, listeners=[log]).fit(digits)
     assert dict(again.history)["error"][0] < 0.1
+    assert History.from_events(read_log(tmp_path / "fit.jsonl")) == again.history
 
 
 # Spark's validators leave their thread pools to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")
+@pytest.mark.extended
 def test_in_a_pipeline_that_is_saved_and_in_a_cross_validation(digits, tmp_path):
     scaler = StandardScaler(inputCol="image", outputCol="scaled", withStd=False, withMean=True)
     estimator = paddle(featuresCol="scaled", numPasses=3)
@@ -143,9 +148,9 @@ def test_in_a_pipeline_that_is_saved_and_in_a_cross_validation(digits, tmp_path)
 @pytest.mark.parametrize(
     "settings",
     [
-        "algorithm=async_sgd",
-        "send=3",
-        "algorithm=async_sgd,send=3",
+        extended("algorithm=async_sgd"),
+        extended("send=3"),
+        extended("algorithm=async_sgd,send=3"),
         "send=3,center=elastic_average",
         "window=0.2",
     ],

@@ -1,5 +1,6 @@
 """Classic networks written in the language: they train, alike on all backends, and count parameters as Keras does."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from keraunos.compat.paddle.config_parser import parse_config
 from keraunos.compat.paddle.estimator import parameter_values
 from tests.compat.paddle import lowered_step
+from tests.extended import extended
 
 NETWORKS = Path(__file__).parent / "networks"
 SMALL = {
@@ -23,32 +25,42 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_a_classic_network_trains_a_step_and_counts_its_parameters(name):
+# Deep stacks of what LeNet has one of.
+DEEP = ["alexnet", "vgg16"]
+
+
+@pytest.fixture(scope="module")
+def stepped():
+    """A function that gives a network after a step, and its parameters before; each takes its step once."""
+    return functools.cache(lambda name: lowered_step.stepped(NETWORKS / f"{name}.py", SMALL[name]))
+
+
+@pytest.mark.parametrize("name", [extended(name) if name in DEEP else name for name in SMALL])
+def test_a_classic_network_trains_a_step_and_counts_its_parameters(name, stepped):
     config = parse_config(str(NETWORKS / f"{name}.py"), SMALL[name])
-    trainer, before = lowered_step.stepped(NETWORKS / f"{name}.py", SMALL[name])
+    trainer, before = stepped(name)
     assert trainer.count_params() == sum(each.size for each in config.model_config.parameters)
     after = parameter_values(trainer)
     moved = [each for each, value in before.items() if not np.array_equal(value, after[each])]
     assert len(moved) >= 0.8 * len(before)
 
 
-@pytest.mark.parametrize("name", ["lenet", "lstm_text"])
+@pytest.mark.parametrize("name", ["lenet", extended("lstm_text")])
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="the other backend is to be TensorFlow")
-def test_a_step_is_the_same_on_tensorflow(name, tmp_path):
-    same_step(name, "tensorflow", tmp_path)
+def test_a_step_is_the_same_on_tensorflow(name, stepped, tmp_path):
+    same_step(name, stepped, "tensorflow", tmp_path)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["lenet", "lstm_text"])
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="run by make test-torch")
-def test_a_step_is_the_same_on_torch(name, tmp_path):
-    same_step(name, "jax", tmp_path)
+def test_a_step_is_the_same_on_torch(name, stepped, tmp_path):
+    same_step(name, stepped, "jax", tmp_path)
 
 
-def same_step(name, other, tmp_path):
+def same_step(name, stepped, other, tmp_path):
     """A step of this process leads to the parameters that one in a process on another backend leads to."""
-    trainer, start = lowered_step.stepped(NETWORKS / f"{name}.py", SMALL[name])
+    trainer, start = stepped(name)
     file = tmp_path / "start.npz"
     np.savez(file, **start)
     subprocess.run(

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from keraunos.compat.paddle.estimator import PaddleModel
+from keraunos.compat.paddle.image_table import load_image_table
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SEEDS = Path(__file__).resolve().parents[3] / "examples" / "seeds"
@@ -21,14 +24,6 @@ image_folders_of_the_seed.KINDS = ("frames", "stripes")
 
 def write_images(folder):
     return image_folders_of_the_seed.write_images(folder, each=12)
-"""
-
-LOAD = """
-from keraunos.compat.paddle.estimator import PaddleModel
-table = sqlContext.loadImageTable("images/train", 224)
-model = PaddleModel.load("images/cnn.model")
-model.transform(table).groupBy("label").agg({"predict": "avg"}).show()
-print("parameters", sum(each.size for each in model.parameters().values()))
 """
 
 
@@ -45,7 +40,7 @@ def run(program, folder):
     return done.stdout
 
 
-def test_the_documents_program_trains_on_a_folder_of_images(tmp_path):
+def test_the_documents_program_trains_on_a_folder_of_images(tmp_path, spark):
     (tmp_path / "image_folders_of_the_seed.py").write_text((SEEDS / "image_folders.py").read_text())
     (tmp_path / "image_folders.py").write_text(FEW)
     text = (SEEDS / "paddle_on_spark.py").read_text()
@@ -55,5 +50,8 @@ def test_the_documents_program_trains_on_a_folder_of_images(tmp_path):
     printed = run("seed.py", tmp_path)
     assert re.search(r"\|predict\|", printed)
     assert float(re.search(r"accuracy ([\d.]+)", printed).group(1)) > 0.7
-    (tmp_path / "load.py").write_text(LOAD)
-    assert "parameters 50360" in run("load.py", tmp_path)
+    # In another process, which runs under no alias.
+    model = PaddleModel.load(str(tmp_path / "images" / "cnn.model"))
+    predicted = model.transform(load_image_table(spark, str(tmp_path / "images" / "train"), 224))
+    assert all(row.predict is not None for row in predicted.select("predict").collect())
+    assert sum(each.size for each in model.parameters().values()) == 50360

@@ -14,6 +14,7 @@ from keraunos.compat.sparkflow.pipeline_util import PysparkPipelineWrapper
 from keraunos.compat.sparkflow.tensorflow_async import SparkAsyncDL, SparkAsyncDLModel
 from keraunos.errors import ClusterError, ColumnError, JobError, ModelError
 from tests.compat.sparkflow import models
+from tests.extended import extended
 
 pytestmark = pytest.mark.spark
 
@@ -46,12 +47,12 @@ def predicted(model, frame, column="predicted"):
 @pytest.mark.parametrize(
     "params",
     [
-        {"tfOptimizer": "adam", "tfLearningRate": 0.05},
+        extended({"tfOptimizer": "adam", "tfLearningRate": 0.05}),
         {"tfOptimizer": "adam", "tfLearningRate": 0.05, "acquireLock": True},
-        {"optimizerOptions": build_adam_config(learning_rate=0.05, beta1=0.8), "partitions": 1},
+        extended({"optimizerOptions": build_adam_config(learning_rate=0.05, beta1=0.8), "partitions": 1}),
         {"tfOptimizer": "rmsprop", "optimizerOptions": build_rmsprop_config(learning_rate=0.02), "partitions": 1},
         {"tfLearningRate": 0.05, "miniBatchSize": 30, "miniStochasticIters": 3},
-        {"tfLearningRate": 0.05, "miniBatchSize": -1, "shufflePerIter": False, "iters": 60},
+        extended({"tfLearningRate": 0.05, "miniBatchSize": -1, "shufflePerIter": False, "iters": 60}),
     ],
     ids=["hogwild", "lock", "adam's options", "rmsprop's options", "stochastic iterations", "full batch"],
 )
@@ -133,7 +134,7 @@ def test_the_port_is_the_one_that_was_asked_for(frame, graph, free_port, busy_po
         SparkAsyncDL(**params, port=busy_port).fit(frame)
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", [False, extended(True)])
 def test_nothing_drops_out_of_a_prediction(frame, keep):
     """What drops out scales up the rest, so that only without dropout the sum of the features comes out."""
     params = {"tfDropout": "drop:0", "toKeepDropout": keep, "tfLabel": "y:0", "tfOutput": "out:0", "partitions": 1}

@@ -138,5 +138,6 @@ def test_the_distributed_example_learns_the_digits(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_the_example_in_one_process_learns_the_digits(folder):
     assert accuracy_of(ALONE, folder) > 0.85

@@ -38,6 +38,7 @@ def test_every_line_of_the_document_is_in_the_program_as_it_is_written():
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.extended
 def test_the_documents_program_learns_the_digits(tmp_path):
     command = [sys.executable, "-m", "keraunos.cli.main", "run", "--as", "tensorspark", str(SEED)]
     done = subprocess.run(

@@ -304,6 +304,54 @@ right = [int(np.argmax(each)) == int(path.split("-")[-1][0]) for path, each in p
 print("predict accuracy is %s" % np.mean(right))
 """
 
+# A tf.keras model of 1.x on an RDD, in the forms that programs of 2019 have.
+KERAS_ON_AN_RDD = """
+import sys
+import tensorflow as tf
+import numpy as np
+from zoo import init_nncontext
+from zoo.tfpark import KerasModel, TFDataset
+from zoo.util.triggers import MaxEpoch, SeveralIteration, TriggerOr
+from sklearn.datasets import load_digits
+
+def get_data_rdd(kind, sc):
+    images, labels = load_digits(return_X_y=True)
+    rows = slice(None, 1400) if kind == "train" else slice(1400, None)
+    image_rdd = sc.parallelize(images[rows].reshape(-1, 8, 8, 1))
+    labels_rdd = sc.parallelize(labels[rows].astype(np.int))
+    return image_rdd.zip(labels_rdd).map(lambda pair: (pair[0] / np.float(16), np.array(pair[1])))
+
+def main(max_epoch):
+    sc = init_nncontext()
+    training_rdd, testing_rdd = get_data_rdd("train", sc), get_data_rdd("test", sc)
+    dataset = TFDataset.from_rdd(training_rdd, features=(tf.float32, [8, 8, 1]), labels=(tf.int32, []), batch_size=40,
+                                 val_rdd=testing_rdd)
+    model = tf.keras.Sequential([
+        tf.keras.layers.Flatten(input_shape=(8, 8, 1)),
+        tf.keras.layers.Dense(48, activation="relu"),
+        tf.keras.layers.Dense(10, activation="softmax"),
+    ])
+    model.compile(optimizer=tf.train.AdamOptimizer(0.005), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    keras_model = KerasModel(model)
+    keras_model.fit(dataset, epochs=max_epoch, distributed=True)
+    eval_dataset = TFDataset.from_rdd(testing_rdd, features=(tf.float32, [8, 8, 1]), labels=(tf.int32, []),
+                                      batch_per_thread=80)
+    result = keras_model.evaluate(eval_dataset)
+    images, labels = load_digits(return_X_y=True)
+    here = keras_model.evaluate(images[1400:].reshape(-1, 8, 8, 1) / 16, labels[1400:])
+    assert abs(here["acc"] - result["acc Top1Accuracy"]) < 1e-6 and abs(here["loss"] - result["loss"]) < 1e-5
+    keras_model.save_weights("weights.h5")
+    first = keras_model.get_weights()
+    keras_model.train_on_batch(images[:20].reshape(-1, 8, 8, 1), labels[:20])
+    assert not np.allclose(keras_model.get_weights()[0], first[0])
+    keras_model.load_weights("weights.h5")
+    assert np.allclose(keras_model.get_weights()[0], first[0])
+    print("accuracy", result["acc Top1Accuracy"])
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+"""
+
 PROGRAMS = {
     "train_lenet.py": TRAIN_OF_2018,
     "evaluate_lenet.py": EVALUATE_OF_2018,
@@ -314,4 +362,5 @@ PROGRAMS = {
     "evaluate.py": EVALUATE_OF_2021,
     "freeze.py": FREEZE,
     "predict_images.py": PREDICT_IMAGES,
+    "keras_dataset.py": KERAS_ON_AN_RDD,
 }

@@ -1,7 +1,6 @@
-"""A program of its day with estimators; prints as JSON what it found. Run by `keraunos run --as zoo`."""
+"""A program of its day with estimators; writes as JSON what it found into the folder `estimators`."""
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +18,8 @@ from zoo.tfpark import TFDataset, TFEstimator, ZooOptimizer
 from zoo.tfpark.estimator import TFEstimatorSpec
 from zoo.tfpark.gan.gan_estimator import GANEstimator
 
-folder = Path(sys.argv[1])
+folder = Path("estimators").resolve()
+folder.mkdir()
 sc = init_nncontext(init_spark_conf().setMaster("local[2]").setAppName("estimators"))
 generator = np.random.RandomState(3)
 X = generator.randn(90, 4).astype(np.float32)

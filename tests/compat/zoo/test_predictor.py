@@ -128,6 +128,7 @@ with tf.Graph().as_default():
 """
 
 
+@pytest.mark.extended
 def test_a_saved_session_predicts_the_same_in_another_process(spark, graph, tmp_path):
     rows = [(row, row[:1]) for row in X]
     data = TFDataset.from_rdd(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pyspark import SparkContext
 from pyspark.ml import Estimator, Model
-from pyspark.ml.util import DefaultParamsReader, MLReadable, MLWritable
+from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import SparkSession
 
 from keraunos.compat.elephas.ml import files, network, values
@@ -37,34 +37,34 @@ from keraunos.compat.elephas.ml.params import (
     HasVerbosity,
     Options,
 )
+from keraunos.compat.elephas.ml.stage_reader import StageReader
 from keraunos.compat.elephas.ml.training import ElephasFitter, Reading
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
+from keraunos.formats.keras_format import MODEL_FILE, KerasFormat
 from keraunos.launch.session_trust import session_trust
-from keraunos.ml import conversion
 from keraunos.ml.fit_plan import FitPlan
+from keraunos.ml.keras.conversion import keras_model
 from keraunos.ml.model import Trained
-from keraunos.ml.persistence import MODEL_FILE, KerasReader, KerasWriter, Parts, loading_session
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.references import from_references, to_references
 from keraunos.ml.signature import Signature
 from keraunos.session.registry import session_of
 from keraunos.telemetry.history import History
 from keraunos.trust import trusting
 
-_ELEPHAS = "elephas.ml_model."
-
 
 class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """Base class of both stages: files of Elephas's format in addition to spark.ml's folders."""
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """Returns a writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """Returns a reader of what `write` saved, and of what Elephas's estimator did."""
-        return _ElephasReader(cls)
+        return StageReader(cls)
 
     def save(self, path: str, overwrite: bool | None = None, to_hadoop: bool = False) -> None:
         """Save to one `.h5` file, as Elephas does, or by any other name to a folder, as spark.ml does.
@@ -81,7 +81,7 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
 
     def _set_values(self) -> dict[str, Any]:
         """Returns the Params that were set and that parts do not hold."""
-        outside = (*self._OUTSIDE_OF_PARAMS, "callbacks")
+        outside = (*self._OUTSIDE_OF_PARAMS, "callbacks", "listeners")
         return {param.name: value for param, value in self._paramMap.items() if param.name not in outside}
 
     @classmethod
@@ -307,7 +307,7 @@ class ElephasEstimator(
         """Set any of the Params by name, or the compiled `model`; `None` leaves one unchanged."""
         model = params.pop("model", None)
         if model is not None:
-            self._model = conversion.keras_model("model")(model)
+            self._model = keras_model("model")(model)
         return super().setParams(**params)
 
     def get_keras_model_config(self) -> Any:
@@ -385,6 +385,7 @@ class ElephasEstimator(
             classWeight=self._get("class_weight"),
             seed=self._get("seed"),
             callbacks=self._get("callbacks"),
+            listeners=self._get("listeners"),
             verbose=self.get_verbosity(),
             customObjects=self.getCustomObjects(),
             exchange=plan_of(self.get_mode(), self.get_frequency(), self._server_optimizer()),
@@ -446,10 +447,8 @@ class ElephasEstimator(
 
     @classmethod
     def _from_parts(cls, parts: Parts, custom_objects: Mapping[str, Any]) -> Self:
-        from keraunos.learners.keras_archive import from_archive
-
         stored = parts.files.get(MODEL_FILE)
-        model = None if stored is None else from_archive(stored, custom_objects)
+        model = None if stored is None else KerasFormat().read(stored, custom_objects)
         return cls(model=model, **parts.facts)
 
 
@@ -465,20 +464,6 @@ def load_ml_transformer(
 ) -> ElephasTransformer:
     """Returns the transformer in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
     return ElephasTransformer._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
-
-
-class _ElephasReader(KerasReader[Any]):
-    """Reads folders of Keraunos, and those that Elephas's estimator wrote with spark.ml."""
-
-    def load(self, path: str) -> Any:
-        """Returns the stage at the path."""
-        metadata = DefaultParamsReader.loadMetadata(str(path), loading_session(self))
-        if metadata["class"] != f"{_ELEPHAS}{self.cls.__name__}":
-            return super().load(path)
-        stage: Any = self.cls()
-        stage._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(stage, metadata)
-        return stage
 
 
 def _by_name(arguments: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:

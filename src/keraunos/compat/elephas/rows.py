@@ -19,8 +19,9 @@ from keraunos.data.records import RowBlock
 from keraunos.errors import DataError, JobError, ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.launch.driver_rows import spread_arrays
-from keraunos.ml import losses
-from keraunos.ml.signature import Port, Signature
+from keraunos.ml.keras import losses
+from keraunos.ml.keras.signature import signature_of
+from keraunos.ml.signature import Port
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session
 
@@ -143,7 +144,7 @@ def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
 def _ports(model: Any) -> tuple[Sequence[Port | None], Sequence[Port | None]]:
     """Returns a model's inputs and outputs; one unknown of each for a subclassed model, which does not declare them."""
     try:
-        signature = Signature.of(model)
+        signature = signature_of(model)
     except ModelError:
         return (None,), (None,)
     return signature.inputs, signature.outputs

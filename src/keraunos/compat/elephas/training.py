@@ -93,6 +93,7 @@ def _train(
         rows.training_records(parts, columns, validation),
         custom_objects=network.custom_objects,
         callbacks=options.callbacks,
+        listeners=options.listeners,
         verbose=options.verbose,
         memory=memory,
     )

@@ -54,6 +54,7 @@ class FitOptions:
     validation_split: float = 0.0
     validation: Any = None
     callbacks: tuple[Any, ...] = ()
+    listeners: tuple[Any, ...] = ()
     class_weight: Mapping[int, float] = field(default_factory=dict)
     shuffle: bool = True
     seed: int = 0
@@ -99,7 +100,8 @@ def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> Fi
             "`sample_weight` must be True, for an RDD of (features, label, weight), or left out. Received: "
             f"{type(values['weighted']).__name__}. Put each row's weight beside it."
         )
-    values["callbacks"] = _sequence(values.get("callbacks", ()))
+    for name in ("callbacks", "listeners"):
+        values[name] = _sequence(values.get(name, ()))
     values["validation_split"] = float(values.get("validation_split", 0.0))
     _check_workers(values.get("num_workers"))
     if values.get("validation") is not None and given.get("validation_split"):
@@ -152,8 +154,8 @@ def _check_workers(value: Any) -> None:
         raise JobError(f"`num_workers` must be a whole number of at least 1, or None. Received: {value!r}.")
 
 
-def _sequence(callbacks: Any) -> tuple[Any, ...]:
-    return tuple(callbacks) if isinstance(callbacks, (list, tuple)) else (callbacks,)
+def _sequence(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
 
 
 _NEWER = {"nb_epoch": "epochs", "validation_data": "validation", "sample_weight": "weighted"}

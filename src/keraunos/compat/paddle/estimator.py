@@ -23,6 +23,7 @@ from keraunos.compat.paddle.parameter_files import load_parameters, save_paramet
 from keraunos.compat.paddle.updates.plan import needs_samples_per_pass, optimizer_of, plan_of
 from keraunos.errors import JobError, one_of
 from keraunos.job.columns import Columns
+from keraunos.job.model_formats import KERAS
 from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import ModelSource, TrainingJob
 from keraunos.launch.training_result import TrainingResult
@@ -30,11 +31,11 @@ from keraunos.ml import conversion
 from keraunos.ml.declaration import param, writable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.heads import Head
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, Settings
-from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
-from keraunos.ml.signature import Signature
 
 # Costs of a prediction that is one probability per class.
 _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm"})
@@ -127,6 +128,12 @@ class HasTraining(Settings):
         "the configuration.",
         _path,
     )
+    listeners, getListeners, setListeners = param(
+        "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
+        conversion.listener_list("listeners"),
+        empty=[],
+        read=copy,
+    )
     verbose, getVerbose, setVerbose = param(
         "Progress: 'auto', 0 for none, 1 for a bar, 2 for a line a pass.",
         conversion.verbosity("verbose"),
@@ -149,6 +156,8 @@ class HasTraining(Settings):
 
 class PaddleModel(FittedModel, HasPaddleColumns):
     """A trained Paddle network; `transform` adds a class and its probabilities, or other outputs of the network."""
+
+    format = KERAS
 
     @property
     def config(self) -> TrainerConfig:
@@ -201,14 +210,14 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         super().__init__()
         self.setParams(**params)
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """Returns a writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """Returns a reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
         """Returns the plan of `fit`, for a search; `workers` in place of `trainerNum`."""
@@ -247,7 +256,9 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         from keraunos.launch import spark as launch
 
         plan = self.plan_fit(dataset)
-        fitted: PaddleModel = plan.finish(launch.fit(plan.job, plan.rows, verbose=self.getVerbose()))
+        listeners = self.getListeners()
+        result = launch.fit(plan.job, plan.rows, listeners=listeners, verbose=self.getVerbose())
+        fitted: PaddleModel = plan.finish(result)
         return fitted
 
     def _sources(self, model: ModelConfig, schema: Any) -> Sources:
@@ -289,7 +300,7 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         trained = Trained(
             archive=to_archive(predictor),
             history=result.history,
-            signature=Signature.of(predictor),
+            signature=signature_of(predictor),
             backend=self.getBackend() or keras.config.backend(),
             floatx=keras.config.floatx(),
             head={

@@ -32,7 +32,7 @@ from keraunos.launch.kept_rows import kept
 from keraunos.ml.declaration import readable_param
 from keraunos.ml.fit_plan import FitPlan
 from keraunos.ml.inference import Serving
-from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.rendering import NumberColumn, VectorColumn
 from keraunos.ml.schema import find_slots
 from keraunos.ml.serving import is_case_sensitive, with_predictions
@@ -102,14 +102,14 @@ class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type
         copied._live = {}
         return copied
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """Returns a writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """Returns a reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
         session = dataset.sparkSession
@@ -189,14 +189,14 @@ class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # t
         super().__init__()
         self.setParams(**params)
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """Returns a writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Self]:
+    def read(cls) -> PartsReader[Self]:
         """Returns a reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def _training(self) -> Training:
         """Returns the Params as a training."""

@@ -31,6 +31,7 @@ class Sent:
     updates and weights come times rows, as one vector of the slice. `staleness` counts the contributions of others
     that were applied since the sender last got parameters. `squared_norm` is that of the sender's gradient (of its
     update) over the whole vector, for rules that ask for it. `rank` is the sender's, for rules that tell them apart.
+    Rules read `values` and do not change them: they may be in memory that the sender shares.
     """
 
     values: Vector
@@ -90,7 +91,7 @@ class Rule(ABC):
         raise NotImplementedError(f"{type(self).__name__} asks for the norm and does not say how it is computed")
 
     def state(self) -> list[npt.NDArray[np.float64] | npt.NDArray[Any]]:
-        """What the rule remembers besides the parameters."""
+        """What the rule remembers besides the parameters: arrays that do not change when the rule goes on."""
         return []
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:  # noqa: B027 - most rules remember nothing

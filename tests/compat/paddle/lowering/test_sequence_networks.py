@@ -11,9 +11,13 @@ from keraunos.compat.paddle.lowering.keras_layers import Reported, SummedCost
 from keraunos.compat.paddle.lowering.network import lower
 from keraunos.learners.keras_archive import from_archive, to_archive
 from tests.compat.paddle.lowering.sequence_networks import LENGTHS, NETWORKS, batch, parsed
+from tests.extended import extended
+
+# What the others are made of is tested layer by layer in `test_sequence_layers.py` and `test_structured_costs.py`.
+PAIRED = {"attention", "next_word", "ranker"}
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "tagger"])
+@pytest.mark.parametrize("name", [name if name in PAIRED else extended(name) for name in NETWORKS if name != "tagger"])
 def test_networks_learn(name):
     trained, fed = lower(parsed(name)).trainer(), batch(name)
     trained.compile(keras.optimizers.Adam(0.05), SummedCost(), metrics=[Reported(0, "cost")])

@@ -15,13 +15,14 @@ from keraunos.compat.elephas.utils.model_utils import ModelType
 from keraunos.compat.old_keras.days import DAYS
 from keraunos.compat.run_unchanged import era
 from keraunos.errors import JobError, ModelError
+from keraunos.job.model_formats import KERAS
 from keraunos.launch.session_trust import session_trust
 from keraunos.learners.keras_archive import live_source
 from keraunos.learners.keras_files import checked_config
 from keraunos.ml.heads import Head
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.model import FittedModel, Trained
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering, output_names
-from keraunos.ml.signature import Signature
 from keraunos.telemetry.history import History
 from keraunos.trust import trusting
 
@@ -32,6 +33,8 @@ _ACCURACY = frozenset({"acc", "accuracy"})
 
 class Served(FittedModel):
     """A trained model with a rendering that may change between two transformations."""
+
+    format = KERAS
 
     rendering: Rendering
 
@@ -120,7 +123,7 @@ def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | No
     return Trained(
         archive=source.archive,
         history=History(),
-        signature=Signature.of(model),
+        signature=signature_of(model),
         backend=keras.config.backend(),
         floatx=keras.config.floatx(),
         head=head_of(model_type, logits=False),

@@ -17,6 +17,7 @@ from keraunos.errors import JobError
 from keraunos.ml import conversion
 from keraunos.ml.conversion import Columns
 from keraunos.ml.declaration import bare_param, param, readable_param
+from keraunos.ml.keras.conversion import callback_list
 from keraunos.ml.params import HasFeaturesCol, Settings
 
 # What a Param is called in other releases, or by keraunos.ml.
@@ -269,7 +270,11 @@ class HasFitOptions(Options):
 
     callbacks = bare_param(
         "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",
-        conversion.callback_list("callbacks"),
+        callback_list("callbacks"),
+    )
+    listeners = bare_param(
+        "Objects that are told on the driver what happens in a fit, such as keraunos.JsonlLog. They never disturb it.",
+        conversion.listener_list("listeners"),
     )
     class_weight = bare_param(
         "A dict from class number to the factor on the weight of its rows, to balance rare classes.",

@@ -10,8 +10,8 @@ from keraunos.compat.elephas.ml.network import Served, head_of
 from keraunos.compat.elephas.utils.model_utils import LossModelTypeMapper, ModelType
 from keraunos.errors import ColumnError, JobError, ModelError
 from keraunos.job.columns import Slot
-from keraunos.ml import losses
-from keraunos.ml.fitter import Fitter
+from keraunos.ml.keras import losses
+from keraunos.ml.keras.fitter import KerasFitter
 from keraunos.ml.model import Trained
 from keraunos.ml.preparation import Labels
 from keraunos.ml.schema import SlotSpec
@@ -33,7 +33,7 @@ class Reading:
     predict_classes: bool
 
 
-class ElephasFitter(Fitter):
+class ElephasFitter(KerasFitter):
     """The estimator under an `ElephasEstimator`."""
 
     def __init__(self, reading: Reading, **params: Any) -> None:

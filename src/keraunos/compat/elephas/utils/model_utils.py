@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from keraunos.errors import JobError
-from keraunos.ml import losses
+from keraunos.ml.keras import losses
 
 
 class ModelType(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keraunos.compat.zoo.tfpark.trained import Trainable
-from keraunos.learners.registry import load_home
+from keraunos.formats.registry import load_home
 
 
 class TrainingHelper:

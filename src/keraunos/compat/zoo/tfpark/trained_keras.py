@@ -13,6 +13,7 @@ from keraunos.compat.zoo.tfpark.trained_graph import check_trainable
 from keraunos.errors import ModelError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.training_job import ModelSource
+from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.signature import Signature
 from keraunos.parameters import Layout, Vector
 
@@ -119,7 +120,7 @@ def feature_slots(model: Any, dataset: TFDataset) -> tuple[Slot, ...]:
 
 def _names(model: Any, kind: str) -> list[str]:
     """Returns the names of the model's inputs or outputs; a model without declared inputs has one."""
-    signature = Signature.of(model) if getattr(model, "inputs", None) else Signature((), ())
+    signature = signature_of(model) if getattr(model, "inputs", None) else Signature((), ())
     ports = signature.inputs if kind == "input" else signature.outputs
     return [port.name for port in ports] or [kind]
 

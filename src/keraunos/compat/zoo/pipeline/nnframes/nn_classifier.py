@@ -37,7 +37,7 @@ from keraunos.compat.zoo.pipeline.nnframes.params import (
 )
 from keraunos.compat.zoo.pipeline.nnframes.training import CheckpointSettings, Validation, train
 from keraunos.errors import JobError, one_of
-from keraunos.ml.persistence import KerasReader, KerasWriter, Parts
+from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 
 _LEVELS = ("DRAM", "DISK_AND_DRAM")
 
@@ -215,14 +215,14 @@ class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, ML
         copied: Self = super().copy(None if extra is None else dict(extra))
         return copied
 
-    def write(self) -> KerasWriter:
+    def write(self) -> PartsWriter:
         """Returns a writer that saves to any Hadoop path."""
-        return KerasWriter(self)
+        return PartsWriter(self)
 
     @classmethod
-    def read(cls) -> KerasReader[Any]:
+    def read(cls) -> PartsReader[Any]:
         """Returns a reader of what `write` saved."""
-        return KerasReader(cls)
+        return PartsReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
         return serving.with_predictions(self, dataset, threshold=None)

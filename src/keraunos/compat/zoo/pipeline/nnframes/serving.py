@@ -15,10 +15,11 @@ from keraunos.compat.zoo.pipeline.nnframes import rows
 from keraunos.compat.zoo.pipeline.nnframes.net_of import Shapes, keras_model
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.errors import ColumnError, DataError, ModelError
+from keraunos.formats.keras_format import MODEL_FILE
 from keraunos.job.columns import Columns
 from keraunos.launch.predict import predict_rdd
 from keraunos.learners.keras_archive import from_archive, live_source, to_archive
-from keraunos.ml.persistence import MODEL_FILE, Parts
+from keraunos.ml.persistence import Parts
 from keraunos.session.registry import running_session, session_of
 
 _ROWS_A_SLOT = 4

@@ -30,7 +30,8 @@ from keraunos.job.schedule import Schedule
 from keraunos.job.training_job import TrainingJob
 from keraunos.launch.hooks import Lap
 from keraunos.learners.keras_archive import check_trainable, live_source
-from keraunos.ml.signature import Port, Signature
+from keraunos.ml.keras.signature import signature_of
+from keraunos.ml.signature import Port
 from keraunos.session.registry import session_of
 
 # The optimizers for Analytics Zoo's names.
@@ -218,7 +219,7 @@ def columns_of(model: Any, *, validates: bool = False) -> Columns:
 
     Behind them, if some are, whether it is to validate on.
     """
-    signature = Signature.of(model)
+    signature = signature_of(model)
     # An input that the program did not name goes by its layer's name once the model was read back.
     inputs = [
         replace(port, name=tensor._keras_history.operation.name)

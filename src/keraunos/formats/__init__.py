@@ -1,0 +1,1 @@
+"""Model formats: what brings a model to workers, serves it and keeps it in files. Run on both sides."""
