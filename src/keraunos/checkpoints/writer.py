@@ -43,7 +43,8 @@ class CheckpointWriter:
         store: the store to write to.
         leave_seconds: how long leaving the context waits for submitted checkpoints.
         on_written: called by the writing thread with the number of each checkpoint that is in the store.
-        warn: called with what the user should know, by the writing thread or by whoever leaves; logs it if not given.
+        warn: called with each message for the user, by the writing thread or by the thread that leaves the context.
+            Without it the messages are logged.
     """
 
     def __init__(

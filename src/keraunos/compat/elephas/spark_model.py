@@ -86,7 +86,7 @@ class SparkModel:
             rdd: elements (features, label), or with `sample_weight=True` (features, label, weight).
             arguments: `epochs` (10; also `nb_epoch`), `batch_size`, `verbose` (0), `validation_split` (0),
                 `validation_data` (arrays or an RDD), `callbacks` (of Keras, run on the driver at the ends of epochs),
-                `listeners` (told what happens), `class_weight`, `sample_weight`, `shuffle` (True), `seed` (0), and
+                `listeners` (receive the events), `class_weight`, `sample_weight`, `shuffle` (True), `seed` (0), and
                 `num_workers` in place of the constructor's.
         """
         return self._fit(rdd, arguments)
