@@ -1,8 +1,17 @@
-"""Programs that need a Spark of their own, each run in a process of its own by `test_local_cluster.py`."""
+"""Programs that need a Spark of their own, which `test_local_cluster.py` runs one after the other in one process.
 
+    python -m tests.launch.cluster_fit '[["same_bits"], ["devices", "/path/of/a/script"]]'
+
+What a program prints stands below a line with its name. The settings of the first one reach the JVM when it starts,
+so they must be those that all have.
+"""
+
+import contextlib
 import hashlib
+import json
 import os
 import sys
+import traceback
 
 import keras
 from pyspark.sql import SparkSession
@@ -71,8 +80,9 @@ def devices(script):
     spark.stop()
 
 
-def bare_python():
+def bare_python(python):
     """Executors whose Python has none of the packages."""
+    os.environ["PYSPARK_PYTHON"] = python
     spark = start("local[1]")
     _print_error(job(workers=1), frame(spark, partitions=1))
     spark.stop()
@@ -102,6 +112,8 @@ def no_executors():
 
 def no_worker_comes():
     """Executors whose Java runs out of memory, and others whose Python ends at once, a few times or again and again."""
+    # Its own choice of Python is the driver's; this one is the program's.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = start("local-cluster[1,1,1024]", **{"spark.task.maxFailures": "1"})
     huge = spark.range(1).select(
         sf.expr("transform(sequence(0, int(id) + 100000000), each -> double(each))").alias("x"), sf.lit(0).alias("y")
@@ -111,7 +123,9 @@ def no_worker_comes():
     _print_error(job(workers=1), frame(spark, partitions=1))
     spark.stop()
     spark = start("local-cluster[1,1,1024]", **{"spark.task.maxFailures": "100000"})
-    follow.JOIN_SECONDS = 5.0
+    # Time for attempts to fail, and not for an executor to come.
+    spark.range(1).count()
+    follow.JOIN_SECONDS = 8.0
     spark.sparkContext.pythonExec = "/bin/false"
     _print_error(job(workers=1), frame(spark, partitions=1))
     spark.stop()
@@ -124,5 +138,28 @@ def _print_error(failing, dataframe, custom_objects=None):
         print(type(error).__name__, str(error).replace("\n", " "))
 
 
+@contextlib.contextmanager
+def as_found():
+    """Leave the environment as it was, and no Spark."""
+    environment = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        if (left := SparkSession.getActiveSession()) is not None:
+            left.stop()
+
+
+def main(programs):
+    for name, *arguments in programs:
+        print(f"== {name}", flush=True)
+        with as_found():
+            try:
+                globals()[name](*arguments)
+            except Exception:  # noqa: BLE001 - the test that reads this shows it
+                traceback.print_exc(file=sys.stdout)
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    main(json.loads(sys.argv[1]))
