@@ -1,4 +1,4 @@
-"""One model, three ways for workers to share what they learn, and a table of what came of it."""
+"""Trains one model with three exchange plans, and prints a table of the results."""
 
 import time
 
@@ -40,7 +40,7 @@ def main():
     print(f"{'plan':22}{'test accuracy':>15}{'seconds':>10}")
     for name, plan in PLANS.items():
         begun = time.monotonic()
-        # `fit` leaves the model as it is, so each plan starts from the same weights.
+        # `fit` does not change the model, so each plan starts from the same weights.
         fitted = classifier.fit(train, {classifier.exchange: plan})
         took = time.monotonic() - begun
         print(f"{name:22}{evaluator.evaluate(fitted.transform(test)):15.4f}{took:10.1f}")

@@ -1,6 +1,6 @@
 """A regression from Parquet, trained with parameter averaging and early stopping.
 
-How much ink there is in the lower half of a handwritten digit is told from its upper half.
+The model predicts the amount of ink in the lower half of a handwritten digit from its upper half.
 """
 
 import sys

@@ -65,7 +65,7 @@ _WORDS = (
     "finfo", "__name__", "__path__", "(2,2)f4", "({", "rank-0.bin", "../secret", "/etc/hostname", "/etc/passwd",
     "model.keras", "history.json", "rule.npz", "file:///etc/hostname", MODULE, f"{MODULE}:mark", "os:system", "keras",
     "builtins", "name", "home", "options", "class_name", "module", "config", "registered_name", "sgd", "mean",
-    "elastic", "uid", "paramMap", "trustedModules", "rule", "initialModel", "keraunos.compat.zoo.rules:SGD",
+    "elastic", "uid", "paramMap", "trustedModules", "rule", "initialModel", "keraunos.compat.zoo.rules:BigDLSGD",
     "x:0", "out:0",
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,4 +78,6 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
         raise RuntimeError(f"{_running[0]} starts a process ({event}): mark it `processes`")
 
 
+# The first call of this runs `uname`, and importing h5py calls it; the answer is kept.
+platform.processor()
 sys.addaudithook(_on_event)

@@ -1,4 +1,4 @@
-"""What the examples share: handwritten digits, the network of Elephas's MNIST examples, a local Spark."""
+"""Shared by the examples: handwritten digits, the network of Elephas's MNIST examples, a local Spark."""
 
 from keraunos.data.digits import load_digits
 
@@ -15,7 +15,7 @@ def local_spark():
 
 
 def digits():
-    """Features and one-hot labels to train on, and others to test with."""
+    """Returns features and one-hot labels for training, and for testing."""
     data = load_digits()
     x = (data.data / 16).astype("float32")
     y = np.eye(CLASSES, dtype="float32")[data.target]

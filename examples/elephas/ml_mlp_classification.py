@@ -1,4 +1,4 @@
-"""The same perceptron as a stage of a spark.ml pipeline, judged by spark.mllib's metrics."""
+"""The same perceptron as a stage of a spark.ml pipeline, evaluated with spark.mllib's metrics."""
 
 import keras
 from digits import CLASSES, digits, local_spark, perceptron

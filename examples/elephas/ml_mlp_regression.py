@@ -1,4 +1,4 @@
-"""A regression in a spark.ml pipeline: the ink in the lower half of a digit, told from its upper half."""
+"""A regression in a spark.ml pipeline: predicts the ink in the lower half of a digit from its upper half."""
 
 from keraunos.data.digits import load_digits
 

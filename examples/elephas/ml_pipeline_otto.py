@@ -1,7 +1,6 @@
-"""A table with names of classes: indexed, scaled and learned in one pipeline, which is saved and loaded.
+"""A table with class names is indexed, scaled and used for training in one pipeline, which is saved and loaded.
 
-The table of the competition that gave the example its name does not ship with any package; handwritten digits stand in
-for it.
+The table of the competition of that name is not part of any package; handwritten digits are used instead.
 """
 
 from keraunos.data.digits import load_digits

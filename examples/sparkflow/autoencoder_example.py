@@ -1,4 +1,4 @@
-"""SparkFlow's third example: an autoencoder, which learns from the pixels alone."""
+"""SparkFlow's third example: an autoencoder, which needs no labels."""
 
 import sys
 
@@ -46,7 +46,7 @@ def main(csv="mnist_train.csv", path="models/autoencoder"):
     given, found = vector_to_array("features"), vector_to_array("rebuilt")
     difference = sf.zip_with(given, found, lambda one, other: (one - other) ** 2)
     error = sf.aggregate(difference, sf.lit(0.0), lambda total, each: total + each)
-    # The rows have length 1, so that an error of 1 is as bad as rebuilding nothing at all.
+    # The rows have length 1, so a model that returns zeros has an error of 1.
     print(f"mean squared error {rebuilt.select(sf.avg(error)).first()[0]:.4f}")
 
 

@@ -1,4 +1,4 @@
-"""SparkFlow's second example: a convolutional network on MNIST, with dropout that prediction turns off."""
+"""SparkFlow's second example: a convolutional network on MNIST, with dropout that is disabled in prediction."""
 
 import sys
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def mnist_csv(path):
-    """The path of a CSV that is there already, or of one with the digits, which is then written."""
+    """Returns the path of an existing CSV, or writes one with the digits and returns its path."""
     if not Path(path).exists():
         digits = load_digits()
         enlarged = np.pad(np.kron(digits.images, np.ones((3, 3))), ((0, 0), (2, 2), (2, 2)))

@@ -1,4 +1,4 @@
-"""SparkFlow's first example: a dense network on MNIST, scored on rows that it has not seen, saved and loaded."""
+"""SparkFlow's first example: a dense network on MNIST, evaluated on test rows, saved and loaded."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """Deep learning on Apache Spark: any compiled Keras model as a spark.ml estimator. Runs everywhere.
 
-Importing this package loads no framework; a public name is loaded when it is first used. It settles which backend Keras
-will run on, where nobody has: see `keraunos.backends`.
+Importing this package loads no framework; a public name is loaded when it is first used. The import selects Keras's
+backend, unless the user has selected one: see `keraunos.backends`.
 """
 
 from __future__ import annotations

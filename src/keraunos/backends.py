@@ -2,7 +2,7 @@
 
 Keras chooses its backend when it is imported: by KERAS_BACKEND, else by its file keras.json, else TensorFlow. A plain
 install of Keraunos has JAX and no TensorFlow, so that `import keras` alone fails there. `import keraunos` therefore
-sets KERAS_BACKEND where Keras would choose a backend that is not installed, and leaves every other choice as it is.
+sets KERAS_BACKEND if Keras would select a backend that is not installed, and changes no other selection.
 Nothing here imports a framework or writes a file.
 """
 
@@ -24,11 +24,11 @@ _OTHERS = ("numpy", "openvino")
 
 
 def settle_backend() -> None:
-    """Let Keras be imported on a backend that is installed, where nobody has chosen another.
+    """Select an installed backend for Keras, unless the user has selected one.
 
-    Chosen is what KERAS_BACKEND names, what an imported Keras runs on, and what keras.json names if it is installed.
-    Keras writes its default into keras.json at its first import, even one that fails: a name there that is not
-    installed is nobody's choice. Where TensorFlow is installed, Keras's own default stands.
+    A selection is KERAS_BACKEND, the backend of an imported Keras, or the name in keras.json if it is installed.
+    Keras writes its default into keras.json at its first import, even if the import fails: a name there that is not
+    installed is therefore not a selection. If TensorFlow is installed, Keras's own default applies.
     """
     forget_failed_import()
     if "keras" in sys.modules or os.environ.get(_VARIABLE):
@@ -39,7 +39,7 @@ def settle_backend() -> None:
 
 
 def forget_failed_import() -> None:
-    """Remove what an `import keras` that failed left behind: its modules keep the backend that is not there."""
+    """Remove the modules that a failed `import keras` left behind: they refer to the missing backend."""
     if "keras" in sys.modules:
         return
     for name in [name for name in sys.modules if name.startswith("keras.")]:
@@ -47,24 +47,24 @@ def forget_failed_import() -> None:
 
 
 def installed_backends() -> list[str]:
-    """Those of Keras's backends that can train and are installed."""
+    """Returns those of Keras's backends that can train and are installed."""
     return [name for name in BACKENDS if is_installed(name)]
 
 
 def is_installed(backend: str) -> bool:
-    """Whether the package of a backend is installed; it is not imported."""
+    """Returns whether the package of a backend is installed; it is not imported."""
     if backend not in (*BACKENDS, *_OTHERS):
         return False
     try:
         found = find_spec(backend)
-    except ValueError:  # somebody put a module without a specification in its place
+    except ValueError:  # the module in sys.modules has no specification
         return backend in sys.modules
-    # A folder of that name beside the program is found as well, but has no file that it would be loaded from.
+    # A folder of that name beside the program is also found, but it has no file to load.
     return found is not None and found.origin is not None
 
 
 def missing_backend(backend: str) -> str:
-    """What there is to say of a backend that is not installed; it ends where other advice may follow."""
+    """Returns the message for a backend that is not installed; further advice may be appended."""
     available = installed_backends()
     extra = f"Install it with `pip install 'keraunos[{backend}]'`" if backend in BACKENDS else "Install it"
     return (
@@ -92,7 +92,7 @@ def why_keras_failed() -> str | None:
 
 
 def _config_file() -> Path:
-    """Where Keras keeps its settings."""
+    """Returns where Keras keeps its settings."""
     folder = os.environ.get("KERAS_HOME")
     if folder is None:
         home = os.path.expanduser("~")  # noqa: PTH111 - as Keras does, which never fails for want of a home

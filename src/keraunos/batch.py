@@ -15,7 +15,7 @@ Arrays = Array | dict[str, Array]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows: inputs and targets (one array, or one a name), and a weight for each row where there is one."""
+    """Some rows: inputs and targets (one array, or one per name), and a weight for each row if there is one."""
 
     inputs: Arrays
     targets: Arrays | None
@@ -32,11 +32,11 @@ class ArraySpec:
 
     @classmethod
     def of(cls, array: Array) -> ArraySpec:
-        """The spec of the rows of `array`."""
+        """Returns the spec of the rows of `array`."""
         return cls(tuple(array.shape[1:]), array.dtype.name)
 
     def zeros(self, rows: int) -> Array:
-        """Rows of zeros of this spec; where it is bytes, empty ones."""
+        """Returns rows of zeros of this spec; if it is bytes, empty ones."""
         if self.dtype == "object":
             return np.full((rows, *self.shape), b"", dtype=object)
         return np.zeros((rows, *self.shape), dtype=self.dtype)
@@ -44,7 +44,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """What every batch of a job looks like; enough to build a model, its metrics and an example batch."""
+    """The spec of every batch of a job; enough to build a model, its metrics and an example batch."""
 
     inputs: ArraySpec | dict[str, ArraySpec]
     targets: ArraySpec | dict[str, ArraySpec] | None
@@ -52,7 +52,7 @@ class BatchSpec:
 
     @classmethod
     def of(cls, batch: Batch) -> BatchSpec:
-        """The spec that `batch` follows."""
+        """Returns the spec that `batch` follows."""
         return cls(
             inputs=_map(ArraySpec.of, batch.inputs),
             targets=None if batch.targets is None else _map(ArraySpec.of, batch.targets),
@@ -60,7 +60,7 @@ class BatchSpec:
         )
 
     def example(self, rows: int = 2) -> Batch:
-        """A batch of zeros that follows this spec."""
+        """Returns a batch of zeros that follows this spec."""
         return Batch(
             inputs=_map(lambda spec: spec.zeros(rows), self.inputs),
             targets=None if self.targets is None else _map(lambda spec: spec.zeros(rows), self.targets),
@@ -69,7 +69,7 @@ class BatchSpec:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that `from_json` reads back."""
+        """Returns plain data that `from_json` reads back."""
         return {
             "inputs": _map(_spec_to_json, self.inputs),
             "targets": None if self.targets is None else _map(_spec_to_json, self.targets),
@@ -78,7 +78,7 @@ class BatchSpec:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BatchSpec:
-        """The spec that `to_json` described."""
+        """Returns the spec that `to_json` described."""
         return cls(
             inputs=_specs_from_json(data["inputs"]),
             targets=None if data["targets"] is None else _specs_from_json(data["targets"]),
@@ -106,14 +106,17 @@ class Front(Protocol):
         """The names of what the front makes for the learner."""
 
     def __call__(self, inputs: Arrays) -> Arrays:
-        """What the learner takes for these rows."""
+        """Returns the learner's inputs for these rows."""
 
     def encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """What it makes of the inputs that it reads."""
+        """Returns the outputs for the inputs that it reads."""
 
 
 def fits(found: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
-    """Whether rows of one shape can feed an input of another; Keras adds or drops a last dimension of 1 itself."""
+    """Returns whether rows of one shape can feed an input of another.
+
+    Keras adds or drops a last dimension of 1 itself.
+    """
     if len(found) == len(expected) + 1 and found[-1] in (1, None):
         found = found[:-1]
     elif len(expected) == len(found) + 1 and expected[-1] in (1, None):

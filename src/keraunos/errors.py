@@ -1,17 +1,17 @@
-"""Every exception Keraunos raises on purpose. Runs on the driver and on workers.
+"""The exceptions that Keraunos raises. Runs on the driver and on workers.
 
     KeraunosError
-    ├── JobError (ValueError)        what was asked cannot be done; raised on the driver before any work
+    ├── JobError (ValueError)        the job is invalid; raised on the driver before any work
     │   ├── ModelError               the model: not compiled, cannot be rebuilt on a worker, wrong output shape
     │   ├── ColumnError              a column: missing, or of a type that no model input takes
-    │   └── PlanError                the exchange plan: unknown name, answers that do not fit together
+    │   └── PlanError                the exchange plan: unknown name, settings that contradict each other
     ├── DataError (ValueError)       a row: null, NaN, infinite, ragged, label out of range; or none
     ├── ClusterError                 the cluster: no Java, too few slots, a port in use, executors unlike the driver
-    ├── WorkerError                  a worker failed: carries its rank, its host and the end of its log
+    ├── WorkerError                  a worker failed: has its rank, its host and the end of its log
     ├── ExchangeError                the parameter exchange ended: stopped, superseded, server gone
-    └── CheckpointError              a checkpoint: none whole, or one that cannot be written
+    └── CheckpointError              a checkpoint: none complete, or one that cannot be written
 
-Messages have one shape: what is wrong with what; what was expected; what was received; what to do.
+Messages have one form: what is wrong with what; what was expected; what was received; what to do.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections.abc import Iterable
 
 
 class KeraunosError(Exception):
-    """Base of everything raised on purpose; catch this to catch them all."""
+    """Base class of all exceptions of Keraunos."""
 
 
 class JobError(KeraunosError, ValueError):
-    """The training job cannot be carried out as it was asked for."""
+    """The training job is invalid."""
 
 
 class ModelError(JobError):
-    """The model is not one that can be trained or served this way."""
+    """The model cannot be trained or served this way."""
 
 
 class ColumnError(JobError):
@@ -41,15 +41,15 @@ class PlanError(JobError):
 
 
 class DataError(KeraunosError, ValueError):
-    """The rows themselves are wrong; trying again cannot help."""
+    """The rows are invalid; a retry cannot help."""
 
 
 class ClusterError(KeraunosError, RuntimeError):
-    """The cluster cannot run the job as it is set up now."""
+    """The cluster cannot run the job with its current settings."""
 
 
 class WorkerError(KeraunosError, RuntimeError):
-    """A worker failed; the message holds its own error, `rank`, `host` and `log_lines` the rest."""
+    """A worker failed. The message contains its error; see also `rank`, `host` and `log_lines`."""
 
     def __init__(self, message: str, *, rank: int | None = None, host: str = "", log_lines: Iterable[str] = ()) -> None:
         self.rank = rank
@@ -65,11 +65,11 @@ class ExchangeError(KeraunosError, RuntimeError):
 
 
 class CheckpointError(KeraunosError, RuntimeError):
-    """A checkpoint cannot be written, or of those that were none is whole."""
+    """A checkpoint cannot be written, or no existing checkpoint is complete."""
 
 
 def one_of(argument: str, value: object, known: Iterable[str]) -> str:
-    """The message for a value that is not among the known ones, with the nearest one as a hint."""
+    """Returns the message for a value that is not among the known ones, with the nearest one as a hint."""
     names = list(known)
     close = difflib.get_close_matches(str(value), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""

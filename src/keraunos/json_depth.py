@@ -8,7 +8,10 @@ MOST_LEVELS = 200
 
 
 def check_depth(found: Any) -> Any:
-    """The same value; a `ValueError` where it is nested so deeply that whoever walks through it could not get back."""
+    """Returns the same value.
+
+    raises `ValueError` if it is nested so deeply that a recursive function would fail.
+    """
     level = [found]
     for _ in range(MOST_LEVELS):
         level = [

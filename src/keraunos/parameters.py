@@ -57,11 +57,11 @@ class Layout:
         return self.size - self.trainable_size
 
     def empty(self) -> Vector:
-        """A vector of this layout, its contents undefined."""
+        """Returns a vector of this layout, its contents undefined."""
         return aligned_empty(self.size, self.dtype)
 
     def split(self, vector: Vector) -> list[Vector]:
-        """The variables as views into `vector`."""
+        """Returns the variables as views into `vector`."""
         return [
             vector[start : start + size].reshape(shape)
             for start, size, shape in zip(self.offsets, self.sizes, self.shapes, strict=False)
@@ -75,7 +75,7 @@ class Layout:
         return vector
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that `from_json` reads back."""
+        """Returns plain data that `from_json` reads back."""
         return {
             "names": list(self.names),
             "shapes": [list(shape) for shape in self.shapes],
@@ -85,7 +85,7 @@ class Layout:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Layout:
-        """The layout that `to_json` described."""
+        """Returns the layout that `to_json` described."""
         return cls(
             names=tuple(data["names"]),
             shapes=tuple(tuple(shape) for shape in data["shapes"]),
@@ -95,10 +95,10 @@ class Layout:
 
 
 def aligned_empty(size: int, dtype: Any) -> Vector:
-    """A vector, its contents undefined, that begins where a cache line does.
+    """Returns a vector, its contents undefined, that begins at a cache line.
 
-    Compiled code of JAX reads such a vector where it lies and copies any other into fresh memory first, which for long
-    vectors takes several times as long as what is then done with them.
+    Compiled code of JAX reads such a vector in place and copies any other into new memory first. For long vectors the
+    copy takes several times as long as the computation.
     """
     length = size * np.dtype(dtype).itemsize
     space = np.empty(length + ALIGNMENT, np.uint8)
@@ -107,19 +107,19 @@ def aligned_empty(size: int, dtype: Any) -> Vector:
 
 
 def is_aligned(vector: Vector) -> bool:
-    """Whether the vector lies in one piece and begins where a cache line does."""
+    """Returns whether the vector is contiguous and begins at a cache line."""
     return bool(vector.flags.c_contiguous) and vector.ctypes.data % ALIGNMENT == 0
 
 
 def all_finite(vector: Vector, factor: float = 1.0) -> bool:
-    """Whether no element times `factor` is infinite or NaN.
+    """Returns whether no element times `factor` is infinite or NaN.
 
-    One pass over the vector where it holds no giants: a sum of squares is finite only where every element is. Only
-    where it is not are the elements looked at one by one, block by block.
+    One pass over the vector suffices unless it has very large elements: a finite sum of squares means that every
+    element is finite. Otherwise the elements are checked block by block.
     """
     with np.errstate(all="ignore"):
         squares = float(np.dot(vector, vector))
-        # As Python's floats: float32 would overflow with a large factor.
+        # In Python's floats, because float32 would overflow with a large factor.
         if squares * factor * factor <= np.finfo(vector.dtype).max:
             return True
         typed = vector.dtype.type(factor)
@@ -128,5 +128,5 @@ def all_finite(vector: Vector, factor: float = 1.0) -> bool:
 
 
 def are_finite(arrays: Sequence[npt.NDArray[Any]]) -> bool:
-    """Whether no float in any of the arrays is infinite or NaN."""
+    """Returns whether no float in any of the arrays is infinite or NaN."""
     return all(array.dtype.kind != "f" or bool(np.isfinite(array).all()) for array in arrays)

@@ -1,8 +1,8 @@
-"""Temporary folders that do not outlive their process for long, however it ends. Runs anywhere.
+"""Temporary folders that are removed even if their process is killed. Runs anywhere.
 
 A process that is killed removes nothing. On a Spark worker temporary folders therefore lie in Spark's local directory,
-which Spark removes with the executor. Elsewhere a process holds a lock on each of its folders while it lives; the
-system takes the lock back when the process ends, and the next fit of the same user removes what nobody holds.
+which Spark removes with the executor. Elsewhere a process holds a lock on each of its folders. The system releases the
+lock when the process ends, and the next fit of the same user removes the folders without a lock.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "keraunos-scratch-"
 
-# What Spark's block manager calls its folders; it tells a worker of them, and removes them.
+# The names of the folders of Spark's block manager, which passes them to a worker and removes them.
 _OF_SPARK = "blockmgr-"
 
 
 @contextlib.contextmanager
 def folder(kind: str) -> Iterator[str]:
-    """A new folder, for this user alone, that is gone afterwards. `kind` is a part of its name."""
+    """Create a folder that only this user can read; it is removed on exit. `kind` is a part of its name."""
     in_spark = spark_directory()
     with contextlib.ExitStack() as stack:
         if in_spark is not None:
@@ -36,7 +36,7 @@ def folder(kind: str) -> Iterator[str]:
 
 
 def spark_directory() -> str | None:
-    """Where a Spark worker may put files that Spark removes with the executor; `None` in any other process."""
+    """Returns where a Spark worker may put files that Spark removes with the executor; `None` in any other process."""
     for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
         if Path(path).name.startswith(_OF_SPARK) and Path(path).is_dir() and os.access(path, os.W_OK):
             return path
@@ -57,11 +57,11 @@ def _made(kind: str, stack: contextlib.ExitStack) -> str:
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(made.name, os.O_RDONLY | os.O_DIRECTORY)
             stack.callback(os.close, descriptor)
-            with contextlib.suppress(OSError):  # a file system without locks: nobody can take the folder for abandoned
+            with contextlib.suppress(OSError):  # a file system without locks: no process removes the folder
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_at(descriptor, made.name):
                 return stack.enter_context(made)
-        # Another process had looked at it between its making and its lock, and has removed it.
+        # Another process has removed it after its creation and before its lock.
         made.cleanup()
 
 
@@ -83,7 +83,7 @@ def _remove_if_free(path: Path) -> bool:
 
 
 def _is_at(descriptor: int, path: str) -> bool:
-    """Whether the folder that is open is still the one of that name."""
+    """Returns whether the folder that is open is still the one of that name."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     return False

@@ -1,8 +1,8 @@
 """Which code a file may name. Runs on the driver and on workers.
 
-A saved model names the classes that it consists of. Naming a class must not be enough to have its module imported:
-otherwise whoever writes a file runs what they like in the process that reads it. A file may name Keras's own classes,
-what is registered in this process, what was handed over with the call, and modules that the user trusts: those given to
+A saved model names the classes that it consists of. A module must not be imported because a file names it: otherwise
+the writer of a file could run any code in the process that reads it. A file may name Keras's own classes, objects that
+are registered in this process or passed with the call, and modules that the user trusts: those given to
 `trust_modules`, to `trusting`, or in Spark's setting `spark.keraunos.trustedModules`.
 
 Workers get a model from their driver, with a list of the modules that it needs there; they trust that list.
@@ -66,7 +66,7 @@ def trust_modules(*names: str) -> None:
     """Trust modules in this process from now on: files that are read may name their classes and functions.
 
     Args:
-        names: modules, or packages, which stand for all modules below them too.
+        names: modules, or packages, which include all modules below them.
     """
     checked = trusted_names(names)
     with _lock:
@@ -78,7 +78,7 @@ def trusting(*names: str) -> Iterator[None]:
     """Trust modules, besides those that are trusted already, in what this thread reads within the `with` block.
 
     Args:
-        names: modules, or packages, which stand for all modules below them too.
+        names: modules, or packages, which include all modules below them.
     """
     token = _here.set((*_here.get(), *trusted_names(names)))
     try:
@@ -88,14 +88,14 @@ def trusting(*names: str) -> Iterator[None]:
 
 
 def is_trusted(module: str | None) -> bool:
-    """Whether a file may name what is in a module."""
+    """Returns whether a file may name what is in a module."""
     if not isinstance(module, str) or module == MAIN:
         return False
     return module in OWN_MODULES or any(module == name or module.startswith(f"{name}.") for name in _trusted())
 
 
 def trusted_names(given: Any, argument: str = "trustedModules") -> tuple[str, ...]:
-    """The names of modules in a list, or in a text with commas between them."""
+    """Returns the names of modules in a list, or in a text with commas between them."""
     names: Iterable[Any] = given.split(",") if isinstance(given, str) else given or ()
     if not isinstance(names, Iterable):
         raise JobError(f"`{argument}` must be a list of names of modules. Received: {given!r}.")
@@ -116,7 +116,7 @@ def trusted_names(given: Any, argument: str = "trustedModules") -> tuple[str, ..
 
 
 def how_to_trust(module: str) -> str:
-    """What a message tells a user to do who knows the module that a file names."""
+    """Returns the advice in a message for a file that names this module."""
     if module == MAIN:
         return "Register it with `keras.saving.register_keras_serializable`, or hand it over, before the file is read"
     return (
@@ -126,7 +126,7 @@ def how_to_trust(module: str) -> str:
 
 
 def trusted_operations() -> tuple[str, ...]:
-    """What of the trusted names allows operations of TensorFlow graphs."""
+    """Returns the trusted names of TensorFlow operations."""
     return tuple(
         sorted(name for name in _trusted() if f"{RAW_OPERATIONS}.".startswith(f"{name}.") or _is_operation(name))
     )

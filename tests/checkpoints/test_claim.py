@@ -46,14 +46,14 @@ def test_a_directory_belongs_to_one_job(tmp_path):
     assert str(raised.value) == (
         f"The checkpoints in {str(tmp_path)!r} are those of another job. Expected the same one. Received one that "
         "differs in epochs: 5 there, 9 now; seed: 1 there, 2 now. Choose another checkpointDir, or remove this one to "
-        "begin anew."
+        "start again."
     )
 
 
 def test_checkpoints_of_nobody(tmp_path):
     store = CheckpointStore(LocalFolder(tmp_path))
     store.write(numbered(1))
-    with pytest.raises(JobError, match="have no 'job.json', so nobody can tell whose they are"):
+    with pytest.raises(JobError, match="have no 'job.json', so their job is unknown"):
         store.claim({})
 
 

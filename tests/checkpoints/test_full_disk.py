@@ -17,7 +17,7 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
     )
     assert "parameters.bin" in first
     assert first.endswith(
-        "Training goes on without it. Free some space there, or choose another checkpointDir: it must hold one "
-        "checkpoint more than are kept."
+        "Training continues without it. Free some space there, or choose another checkpointDir: it needs space for "
+        "checkpointKeep + 1 checkpoints."
     )
     assert last.startswith("2 of 4 checkpoints could not be written")

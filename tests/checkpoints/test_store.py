@@ -158,7 +158,7 @@ def test_a_missing_file_is_told_and_the_one_before_is_used(tmp_path, caplog, nam
     with caplog.at_level(logging.WARNING):
         assert store.latest().number == 1
     assert [record.getMessage() for record in caplog.records] == [
-        f"Checkpoint 2 in {str(tmp_path)!r} is not whole and is skipped: it has no {name!r}."
+        f"Checkpoint 2 in {str(tmp_path)!r} is incomplete and is skipped: it has no {name!r}."
     ]
 
 
@@ -196,8 +196,8 @@ def test_where_none_is_whole_each_is_told(tmp_path):
     with pytest.raises(CheckpointError) as raised:
         store.latest()
     assert str(raised.value) == (
-        f"No checkpoint in {str(tmp_path)!r} is whole. Expected at least one to continue from. Received: checkpoint 2: "
-        "'parameters.bin' has 3 bytes instead of 4016; checkpoint 1: 'manifest.json' is not as it was written: its "
+        f"No checkpoint in {str(tmp_path)!r} is complete. Expected at least one to continue from. Received: checkpoint "
+        "2: 'parameters.bin' has 3 bytes instead of 4016; checkpoint 1: 'manifest.json' is not as it was written: its "
         "content does not agree with its checksum. Choose another checkpointDir, or remove this one, to train from the "
         "beginning."
     )

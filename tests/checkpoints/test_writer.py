@@ -47,8 +47,8 @@ def test_training_does_not_wait_and_the_newest_is_written(tmp_path, caplog):
         assert store.numbers() == [1, 4]
     assert (writer.written, writer.failures, writer.last_error) == (2, 0, None)
     assert messages(caplog, logging.INFO) == [
-        "Checkpoint 2 is left out: checkpoint 3 came while another was being written.",
-        "Checkpoint 3 is left out: checkpoint 4 came while another was being written.",
+        "Checkpoint 2 is skipped: checkpoint 3 was submitted while another was being written.",
+        "Checkpoint 3 is skipped: checkpoint 4 was submitted while another was being written.",
     ]
 
 
@@ -92,7 +92,7 @@ def test_trouble_is_told_once_and_training_goes_on(tmp_path, caplog):
         assert (writer.written, writer.failures) == (0, 2)
         (told,) = messages(caplog, logging.WARNING)
         assert told.startswith(f"Checkpoint 1 could not be written into {str(home)!r}. Received: [Errno 20]")
-        assert told.endswith("Training goes on without it. See whether the file system is mounted and can be reached.")
+        assert told.endswith("Training continues without it. Check that the file system is mounted and can be reached.")
         assert isinstance(writer.last_error, CheckpointError)
         home.unlink()
         writer.submit(numbered(3))
@@ -151,7 +151,7 @@ def test_what_nobody_foresaw_ends_no_training(tmp_path, caplog):
     assert writer.failures == 1
     assert isinstance(writer.last_error, ZeroDivisionError)
     assert (
-        "Checkpoint 1 could not be written. Received: ZeroDivisionError('odd'). Training goes on"
+        "Checkpoint 1 could not be written. Received: ZeroDivisionError('odd'). Training continues"
         in messages(caplog, logging.WARNING)[0]
     )
 
@@ -171,9 +171,9 @@ def test_who_was_replaced_is_told_with_the_next(tmp_path):
 
 def test_nothing_is_taken_outside_of_the_context(tmp_path):
     writer = CheckpointWriter(CheckpointStore(LocalFolder(tmp_path)))
-    with pytest.raises(CheckpointError, match="Checkpoint 1 came when nobody writes"):
+    with pytest.raises(CheckpointError, match="Checkpoint 1 was submitted while the writer is not running"):
         writer.submit(numbered(1))
     with writer:
         pass
-    with pytest.raises(CheckpointError, match="Checkpoint 2 came when nobody writes"):
+    with pytest.raises(CheckpointError, match="Checkpoint 2 was submitted while the writer is not running"):
         writer.submit(numbered(2))

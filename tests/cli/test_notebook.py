@@ -44,7 +44,7 @@ def test_without_a_target_it_is_the_current_folder(tmp_path, monkeypatch):
     assert f"--ServerApp.root_dir={tmp_path}" in arguments
 
 
-@pytest.mark.parametrize(("name", "why"), [("nowhere", "where there is nothing"), ("program.py", "which is neither")])
+@pytest.mark.parametrize(("name", "why"), [("nowhere", "which does not exist"), ("program.py", "which is neither")])
 def test_anything_else_is_refused(tmp_path, name, why):
     (tmp_path / "program.py").touch()
     target = str(tmp_path / name)

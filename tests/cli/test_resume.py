@@ -95,7 +95,7 @@ def test_what_others_may_write_is_not_run(tmp_path, saved, capsys, place, mode):
     (folder if place == "folder" else folder / PROGRAM_FILE).chmod(mode | 0o100)
     assert main(["resume", "--yes", str(folder)]) == CANNOT_START
     told = capsys.readouterr().err
-    assert "somebody else may have written" in told
+    assert "another user may have written" in told
     assert f"mode {mode | 0o100:04o}" in told
     assert "chmod go-w" in told
     assert not (tmp_path / "mark").exists()
@@ -119,7 +119,7 @@ def test_owner_and_permission_count_on_hadoop_paths(spark, saved):
     for place, mode in ((folder, 0o777), (folder / PROGRAM_FILE, 0o666)):
         before = place.stat().st_mode
         place.chmod(mode)
-        with pytest.raises(CheckpointError, match=rf"(?s)somebody else may have written.*mode {mode:04o}.*'python'"):
+        with pytest.raises(CheckpointError, match=rf"(?s)another user may have written.*mode {mode:04o}.*'python'"):
             trusted(path)
         place.chmod(before)
 
@@ -129,7 +129,7 @@ def test_a_link_to_a_program_is_not_followed(tmp_path, saved, capsys):
     (folder / PROGRAM_FILE).rename(tmp_path / "elsewhere.json")
     (folder / PROGRAM_FILE).symlink_to(tmp_path / "elsewhere.json")
     assert main(["resume", "--yes", str(folder)]) == CANNOT_START
-    assert "is no directory in which a training was saved" in capsys.readouterr().err
+    assert "does not contain a saved training" in capsys.readouterr().err
     assert not (tmp_path / "mark").exists()
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_run_again_says_what_to_do(saved, capsys, program, reason
 @pytest.mark.parametrize("name", ["", "nothing-here"])
 def test_a_folder_without_a_training_is_refused(tmp_path, capsys, name):
     assert main(["resume", str(tmp_path / name)]) == CANNOT_START
-    assert "is no directory in which a training was saved" in capsys.readouterr().err
+    assert "does not contain a saved training" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["[]", '{"folder": "/", "command": "rm", "arguments": []}', "{"])
@@ -165,4 +165,4 @@ def test_a_file_that_names_no_command_is_refused(saved, capsys, content):
     folder = saved([])
     (folder / PROGRAM_FILE).write_text(content)
     assert main(["resume", "--yes", str(folder)]) == CANNOT_START
-    assert "is no directory in which a training was saved" in capsys.readouterr().err
+    assert "does not contain a saved training" in capsys.readouterr().err

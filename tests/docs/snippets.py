@@ -17,6 +17,7 @@ GUIDE = ["docs/guide.md"]
 INSTALLED_ALONE = ["README.md"]  # run by `make test-wheel`
 DOCUMENTS = [*INSTALLED_ALONE, *GUIDE, *ON_KERAS, *ON_GRAPHS]
 NOTEBOOKS = ["docs/notebook.md"]  # run cell by cell in tests/notebook
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")))
 INSTALLED = [name for name in ("tensorflow",) if importlib.util.find_spec(name)]
 # A snippet may say which package it needs beside those of a plain install.
 FENCE = re.compile(r"^```python(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -12,6 +12,7 @@ from tests.docs.snippets import (
     INSTALLED,
     NOTEBOOKS,
     ON_GRAPHS,
+    PAGES,
     ROOT,
     program_of,
     write_programs,
@@ -96,11 +97,26 @@ def test_a_snippet_keeps_its_line_numbers(document):
     assert all(line in ("", original) for line, original in zip(program, lines, strict=False))
 
 
-@pytest.mark.parametrize(
-    "document", [*DOCUMENTS, *NOTEBOOKS, "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/reliability.md"]
-)
+@pytest.mark.parametrize("document", PAGES)
 def test_links_lead_somewhere(document):
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         if "://" not in target:
             assert (path.parent / target).exists(), target
+
+
+def test_every_file_that_the_glossary_names_exists():
+    for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", (ROOT / "docs/glossary.md").read_text()):
+        assert (ROOT / "src/keraunos" / name).exists(), name
+
+
+def test_every_heading_that_a_link_names_exists():
+    anchors = {ROOT / page: {anchor_of(line) for line in (ROOT / page).read_text().splitlines()} for page in PAGES}
+    for page in anchors:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            assert anchor in anchors[(page.parent / target).resolve() if target else page], f"{page}: {target}#{anchor}"
+
+
+def anchor_of(line):
+    """The anchor that a renderer gives a heading; of any other line, nothing that a link can name."""
+    return re.sub(r"[^\w -]", "", line.lstrip("#").strip().lower()).replace(" ", "-") if line.startswith("#") else ""

@@ -202,7 +202,11 @@ def test_a_trusted_module_gives_its_own_code_and_nothing_that_it_has_imported(tm
 def test_a_saved_rule_names_no_module(where, tmp_path, marker):
     rule = {"name": "marking", "options": {}, "home": f"{archives.MODULE}:Marking"}
     optimizer = {"name": "keras", "options": archives.layer(archives.MODULE, "Marking", {}), "home": None}
-    nested = {"name": "bigdl_by_prefix", "options": {"methods": {"a": rule}}, "home": "keraunos.compat.zoo.rules:SGD"}
+    nested = {
+        "name": "bigdl_by_prefix",
+        "options": {"methods": {"a": rule}},
+        "home": "keraunos.compat.zoo.rules:BigDLSGD",
+    }
     params = {
         "rule": {"rule": rule},
         "exchange": {"exchange": {"send": "updates", "every": 1, "meet": "synchronous", "rule": rule}},

@@ -53,7 +53,7 @@ def test_a_manifest_that_lies_is_skipped(lie, tmp_path, caplog):
     found = store.latest()
     assert found is not None
     assert found.number == 1
-    assert "is not whole and is skipped" in caplog.text
+    assert "is incomplete and is skipped" in caplog.text
 
 
 def test_a_manifest_that_never_ends_is_skipped(tmp_path):

@@ -63,7 +63,7 @@ def test_events_are_frozen():
 def test_what_is_no_event_is_refused():
     with pytest.raises(DataError, match=r"`kind` must be one of 'started'.*Received: 'epoch_close'. Did you mean"):
         event_from_json({"kind": "epoch_close"})
-    with pytest.raises(DataError, match="'epoch_closed' must have all of its parts"):
+    with pytest.raises(DataError, match="'epoch_closed' must have all of its fields"):
         event_from_json({"kind": "epoch_closed", "metrics": {}})
 
 

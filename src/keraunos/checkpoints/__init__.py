@@ -1,1 +1,1 @@
-"""Checkpoints: whole states of a training, stored so that a kill at any moment leaves one to continue from."""
+"""Checkpoints: complete states of a training, stored so that one remains readable after a kill at any moment."""

@@ -1,7 +1,7 @@
-"""One whole state of a training as plain data. Runs on the driver.
+"""One complete state of a training as plain data. Runs on the driver.
 
-What is in it is decided by whoever takes it; here it is numbers, names and arrays. What could not be stored is refused
-when it is made, by the thread that makes it, and not later by the one that writes.
+Its content is decided by the code that creates it; here it is numbers, names and arrays. Content that cannot be stored
+raises an error when the checkpoint is created, in the thread that creates it, and not later in the thread that writes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NUMPY_KINDS = "biufcSUmM"
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """One whole state of a training.
+    """One complete state of a training.
 
     Attributes:
-        number: grows with every checkpoint of a directory, and names it there.
+        number: increases with every checkpoint of a directory, and is part of its name.
         facts: plain data, as JSON has it; floats may be NaN or infinite. They are copied: a tuple becomes a list, a
             numpy number a Python one.
         arrays: groups of arrays by name, as "parameters", "rank-3", "slice-0". A group becomes a file. The arrays are
-            not copied: whoever hands over a checkpoint does not change them any more.
+            not copied: the caller must not change them afterwards.
     """
 
     number: int
@@ -54,8 +54,8 @@ class Checkpoint:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """What a manifest calls a type, byte order included."""
-    # First those that numpy does not have itself: some call themselves numpy's kind of float.
+    """Returns the name of a type in a manifest, byte order included."""
+    # First types that numpy does not have itself: some report numpy's kind of float.
     if hasattr(ml_dtypes, dtype.name):
         return dtype.name
     if dtype.kind in _NUMPY_KINDS:
@@ -67,7 +67,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The type that `dtype_name` named; a `ValueError` where it is none that a checkpoint holds."""
+    """Returns the type that `dtype_name` named; raises `ValueError` if it is none that a checkpoint holds."""
     try:
         dtype = np.dtype(getattr(ml_dtypes, name, name))
     except TypeError as error:
@@ -78,7 +78,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def array_bytes(name: str, shape: Sequence[int]) -> int:
-    """How many bytes an array of this type and shape takes; a `ValueError` where there is no such array."""
+    """Returns how many bytes an array of this type and shape takes; raises `ValueError` if there is no such array."""
     size = dtype_of(name).itemsize
     for each in shape:
         if isinstance(each, bool) or not isinstance(each, int) or each < 0:
@@ -88,12 +88,12 @@ def array_bytes(name: str, shape: Sequence[int]) -> int:
 
 
 def is_group(name: str) -> bool:
-    """Whether this can be the name of a group of arrays, and so of a file."""
+    """Returns whether this can be the name of a group of arrays, and so of a file."""
     return _GROUP.fullmatch(name) is not None
 
 
 def plain(value: Any, where: str) -> Any:
-    """A copy of the value in JSON's own types; `where` names it if it has other ones."""
+    """Returns a copy of the value in JSON's own types; `where` names it if it has other ones."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | np.integer):

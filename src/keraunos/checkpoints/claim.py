@@ -1,4 +1,4 @@
-"""Whose checkpoints a directory holds, compared with whose they are to be. Runs on the driver."""
+"""Compares the job that a directory of checkpoints belongs to with the current job. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _BEFORE_DIFFERENCE = 24
 
 
 def differences(kept: Mapping[str, Any], asked: Mapping[str, Any], may_differ: Collection[str]) -> list[str]:
-    """A line for every entry that differs and may not, with both values; those of mappings are named `outer.inner`."""
+    """Returns a line for every entry that differs and may not, with both values.
+
+    Those of mappings are named `outer.inner`.
+    """
     old, new = dict(_entries(kept)), dict(_entries(asked))
     lines = []
     for name in sorted(old.keys() | new.keys()):
@@ -22,7 +25,7 @@ def differences(kept: Mapping[str, Any], asked: Mapping[str, Any], may_differ: C
 
 
 def _entries(identity: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every entry as its name and its JSON: as text NaN equals NaN, and 1 does not equal True."""
+    """Yields every entry as its name and its JSON: as text NaN equals NaN, and 1 does not equal True."""
     for name, value in identity.items():
         if isinstance(value, Mapping) and value:
             yield from _entries(value, f"{prefix}{name}.")
@@ -31,7 +34,7 @@ def _entries(identity: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
 
 
 def _shown(text: str, other: str) -> str:
-    """The text, or of a long one the part in which the two differ."""
+    """Returns the text or, if it is long, the part in which the two differ."""
     if len(text) <= _SHOWN:
         return text
     same = next((place for place, (one, two) in enumerate(zip(text, other)) if one != two), min(len(text), len(other)))

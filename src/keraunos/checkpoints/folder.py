@@ -1,4 +1,4 @@
-"""What a store of checkpoints needs of a file system, and the one with plain files. Runs on the driver."""
+"""The file system interface of a checkpoint store, and its implementation for local files. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-# A file system that cannot flush a folder says so with one of these; it has nothing to flush then.
+# The errors of a file system that cannot flush a folder; it then has nothing to flush.
 _NO_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whose a file or a folder is, and who may do what with it, in the bits of `chmod`."""
+    """The owner of a file or a folder, and its permissions as the bits of `chmod`."""
 
     owner: str
     mode: int
@@ -41,7 +41,7 @@ class Owned:
 class Folder(Protocol):
     """A folder that may not exist yet. Names are relative to it, with `/` before what lies in a sub-folder.
 
-    What goes wrong is an `OSError`. One thread writes; others may read meanwhile.
+    Failures raise `OSError`. One thread writes; others may read meanwhile.
     """
 
     @property
@@ -49,36 +49,36 @@ class Folder(Protocol):
         """Where it is, for messages."""
 
     def make(self, name: str = "") -> None:
-        """Make a sub-folder, or the folder itself, with what is missing above it; one that exists is left as it is."""
+        """Make a sub-folder, or the folder itself, and its missing parents; an existing one is not changed."""
 
     def write(self, name: str, buffers: Iterable[memoryview | bytes]) -> None:
         """Write a new file in a folder that exists, from buffers in their order."""
 
     def write_private(self, name: str, content: bytes) -> None:
-        """Write a new file that only its owner may read and write, where the file system knows owners."""
+        """Write a new file that only its owner may read and write, if the file system has owners."""
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A file to read; one that is missing is a `FileNotFoundError`."""
+        """Returns a file to read; one that is missing is a `FileNotFoundError`."""
 
     def read_owned(self, name: str) -> Owned:
-        """A small file directly in the folder, and whose it is."""
+        """Returns a small file directly in the folder, and whose it is."""
 
     def names(self) -> list[str]:
-        """What lies directly in the folder; nothing while it does not exist."""
+        """Returns the names directly in the folder; nothing while it does not exist."""
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file or sub-folder its new name at once; there must be nothing of that name.
+        """Rename a file or sub-folder atomically; the new name must not exist.
 
-        What was written in it before is as lasting as its new name. A file system without such a rename does it file by
-        file; a reader then may find a part.
+        Its content is at least as durable as its new name. A file system without atomic renames moves it file by file;
+        a reader may then find a part.
         """
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a sub-folder with all that is in it; one that is missing is deleted already."""
+        """Delete a file, or a sub-folder with its content. Ignored if it is missing."""
 
 
 class LocalFolder:
-    """A folder of plain files. They and their names are on the disk, not in a cache, before a rename is."""
+    """A folder of local files. They and their names are flushed to the disk before a rename."""
 
     def __init__(self, path: str | Path) -> None:
         self._root = Path(path)
@@ -97,7 +97,7 @@ class LocalFolder:
             _flush_folder(each.parent)
 
     def write(self, name: str, buffers: Iterable[memoryview | bytes]) -> None:
-        """Write a new file, and wait until the disk has it."""
+        """Write a new file, and wait until it is on the disk."""
         write_file(self._root / name, buffers)
 
     def write_private(self, name: str, content: bytes) -> None:
@@ -105,11 +105,14 @@ class LocalFolder:
         write_file(self._root / name, [content], mode=0o600)
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A file to read."""
+        """Returns a file to read."""
         return (self._root / name).open("rb")
 
     def read_owned(self, name: str) -> Owned:
-        """A file, and whose it is. A link is refused; nothing can be exchanged between looking and reading."""
+        """Returns a file, and whose it is.
+
+        A link is refused; the file cannot be replaced between the check and the read.
+        """
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), "rb") as file:  # noqa: PTH123 - by descriptor
@@ -121,14 +124,14 @@ class LocalFolder:
             os.close(folder)
 
     def names(self) -> list[str]:
-        """What lies directly in the folder."""
+        """Returns the names directly in the folder."""
         try:
             return os.listdir(self._root)  # noqa: PTH208 - names are asked for, not paths
         except FileNotFoundError:
             return []
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file or sub-folder its new name at once."""
+        """Rename a file or sub-folder atomically."""
         source, target = self._root / name, self._root / new
         if target.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
@@ -150,7 +153,7 @@ class LocalFolder:
 
 
 def write_file(path: Path, buffers: Iterable[memoryview | bytes], mode: int = 0o666) -> None:
-    """Write a new plain file and wait until the disk has it; what goes wrong names the file."""
+    """Write a new local file and wait until it is on the disk; errors name the file."""
     try:
         with open(path, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
             for buffer in buffers:
@@ -167,7 +170,7 @@ def _status(found: os.stat_result) -> Status:
 
 
 def _write_all(descriptor: int, view: memoryview) -> None:
-    """One call of the system may take a part only: of a large buffer, or where the disk is nearly full."""
+    """Write a whole buffer: one system call may write only a part if the buffer is large or the disk is nearly full."""
     while view:
         view = view[os.write(descriptor, view) :]
 

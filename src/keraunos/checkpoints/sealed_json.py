@@ -1,9 +1,9 @@
-"""JSON that carries its own checksum, so that a file cut short or changed is told from a whole one. Runs on the driver.
+"""JSON with a checksum, so that a truncated or changed file is detected. Runs on the driver.
 
     {"blake2b":"<64 hexadecimal digits>","content":<any JSON>}
 
-The digits are of the content's own bytes and everything around it is fixed, so no byte can change unnoticed. Floats may
-be NaN or infinite, as Python's own JSON has them.
+The checksum covers the bytes of the content, and everything around it is fixed, so every changed byte is detected.
+Floats may be NaN or infinite, as in Python's own JSON.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _START = len(_BEFORE) + 2 * DIGEST_BYTES + len(_BETWEEN)
 
 
 def seal(content: Any) -> bytes:
-    """The bytes of a file with this content."""
+    """Returns the bytes of a file with this content."""
     body = json.dumps(content, separators=(",", ":")).encode()
     return _BEFORE + _digits(body) + _BETWEEN + body + _AFTER
 
 
 def unseal(data: bytes) -> Any:
-    """The content of a file; a `ValueError` says why it is not what was written."""
+    """Returns the content of a file; raises a `ValueError` with the reason if it was changed."""
     body = data[_START : -len(_AFTER)]
     if data != _BEFORE + _digits(body) + _BETWEEN + body + _AFTER:
         raise ValueError("its content does not agree with its checksum")

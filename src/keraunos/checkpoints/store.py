@@ -1,16 +1,17 @@
-"""A directory of checkpoints, of which the newest whole one survives a kill at any moment. Runs on the driver.
+"""A directory of checkpoints. A kill at any moment leaves the newest complete one readable. Runs on the driver.
 
-    <folder>/job.json                               whose checkpoints these are
-    <folder>/writer.json                            which process writes them, the last that took the folder over
-    <folder>/program.json                           which program trains, for `keraunos resume`; its owner's alone
-    <folder>/checkpoint-000000000012/parameters.bin a group of arrays, one behind the other, as raw bytes
+    <folder>/job.json                               the job whose checkpoints these are
+    <folder>/writer.json                            the process that writes them: the last that took the folder over
+    <folder>/program.json                           the program that trains, for `keraunos resume`; readable by its
+    owner only <folder>/checkpoint-000000000012/parameters.bin a group of arrays, concatenated as raw bytes
     <folder>/checkpoint-000000000012/manifest.json  facts, types, shapes; size and checksum of every file; written last
-    <folder>/_writing-checkpoint-…                  one that is being written, or that was when the process died
+    <folder>/_writing-checkpoint-…                  a checkpoint that is being written, or was when the process died
 
-A checkpoint is written aside and committed by a rename. Where a file system cannot rename a folder at once (object
-stores copy file by file), a reader may find a part of one; its manifest or a file that the manifest names is missing
-then, so that it is seen as incomplete and the one before is used. What was written aside is still there then, which
-tells an interrupted commit from a checkpoint that lost something. One that is deleted loses its manifest first.
+A checkpoint is written under a temporary name and committed by a rename. If a file system cannot rename a folder
+atomically (object stores copy file by file), a reader may find a part of a checkpoint. Its manifest, or a file that the
+manifest names, is then missing, so it counts as incomplete and the previous checkpoint is used. The folder with the
+temporary name still exists in that case; this distinguishes an interrupted commit from a checkpoint that lost a file.
+A checkpoint that is deleted loses its manifest first.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ _PIECE = 16 << 20
 
 
 class TakenOverError(CheckpointError):
-    """Another process writes the checkpoints of this job now."""
+    """Another process has taken over the checkpoints of this job."""
 
 
 class CheckpointStore:
-    """The checkpoints in a folder. The process that took it over last writes there; any may read meanwhile.
+    """The checkpoints in a folder. Only the process that took it over last writes; any process may read meanwhile.
 
     Args:
-        folder: where they are; it is made when something is written first.
-        keep: how many of the newest stay. While one is written there is room needed for one more.
+        folder: where they are; it is created with the first write.
+        keep: how many of the newest remain. While one is written, space for one more is needed.
     """
 
     def __init__(self, folder: Folder, keep: int = 2) -> None:
@@ -73,10 +74,10 @@ class CheckpointStore:
         return self._folder.path
 
     def claim(self, identity: Mapping[str, Any], may_differ: Collection[str] = ()) -> None:
-        """Say whose checkpoints these are to be: the first time it is noted, later it must be the same job.
+        """Bind the directory to a job: the first call stores the job, later calls must give the same job.
 
-        Entries named in `may_differ` are let through with any value; what was noted first stays. An entry that is a
-        mapping is compared entry by entry, each named as `outer.inner`.
+        Entries named in `may_differ` may have any value; the stored value remains. An entry that is a mapping is
+        compared entry by entry, each named as `outer.inner`.
         """
         asked = plain(identity, "identity")
         try:
@@ -85,7 +86,7 @@ class CheckpointStore:
                 kept = self._noted_identity()
             elif self._numbers_in(names):
                 raise JobError(
-                    f"The checkpoints in {self.path!r} have no {JOB_FILE!r}, so nobody can tell whose they are. Choose "
+                    f"The checkpoints in {self.path!r} have no {JOB_FILE!r}, so their job is unknown. Choose "
                     "another checkpointDir, or remove this one."
                 )
             else:
@@ -100,21 +101,21 @@ class CheckpointStore:
         if differing:
             raise JobError(
                 f"The checkpoints in {self.path!r} are those of another job. Expected the same one. Received one that "
-                f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to begin anew."
+                f"differs in {'; '.join(differing)}. Choose another checkpointDir, or remove this one to start again."
             )
 
     def take_over(self) -> None:
-        """Be the one that writes here. Whoever was it before finds out when it writes the next time, and must end.
+        """Become the process that writes here. The previous writer detects this at its next write, and must end.
 
-        A driver that was given up, and replaced, may live: it was only cut off, or stood still.
+        A driver that was replaced may still be alive: it was only disconnected or paused.
         """
         self._token = secrets.token_hex(8)
         self.note(WRITER_FILE, {"token": self._token, "host": socket.gethostname(), "process": os.getpid()})
 
     def note(self, name: str, content: Mapping[str, Any], *, private: bool = False) -> None:
-        """Put a small JSON file beside the checkpoints, or in place of the one that is there.
+        """Write a small JSON file beside the checkpoints, or replace it.
 
-        A `private` one only its owner may read.
+        Only its owner may read a `private` one.
         """
         data = json.dumps(content, indent=1).encode()
         try:
@@ -127,11 +128,11 @@ class CheckpointStore:
             raise CheckpointError(f"{name!r} could not be written into {self.path!r}. Received: {error}.") from error
 
     def write(self, checkpoint: Checkpoint, *, warn: Callable[[str], None] | None = None) -> None:
-        """Store a checkpoint; it is whole in the directory when this returns, and not there when this raises.
+        """Store a checkpoint. It is complete in the directory when this returns, and absent if this raises.
 
-        One of the same number is replaced, and newer ones go: training went back to before them. Raises a
-        `TakenOverError`, and leaves all as it is, where another has taken the directory over. `warn` is told, or the
-        log if it is not given, where an older one cannot be removed.
+        A checkpoint of the same number is replaced, and newer ones are deleted, because training went back to before
+        them. Raises `TakenOverError`, and changes nothing, if another process has taken over the directory. If an older
+        checkpoint cannot be removed, `warn` is called with a message; without `warn` the message is logged.
         """
         name = _name(checkpoint.number)
         aside = f"_writing-{name}-{secrets.token_hex(4)}"
@@ -147,7 +148,7 @@ class CheckpointStore:
             self._folder.rename(aside, name)
         except BaseException as error:
             with suppress(OSError):
-                self._folder.delete(aside)  # a full disk needs the room
+                self._folder.delete(aside)  # frees space on a full disk
             if isinstance(error, OSError):
                 raise CheckpointError(
                     f"Checkpoint {checkpoint.number} could not be written into {self.path!r}. Received: {error}."
@@ -157,14 +158,14 @@ class CheckpointStore:
         self._prune(_log if warn is None else warn)
 
     def latest(self, before: int | None = None) -> Checkpoint | None:
-        """The newest whole checkpoint, with a number below `before` where that is given; `None` where there is none.
+        """The newest whole checkpoint, with a number below `before` if given; `None` if there is none.
 
-        One that is not whole is skipped with a warning. If there are some and none is whole, a `CheckpointError` says
-        what is wrong with each; one whose commit was interrupted never was one. The arrays are writable and the
-        caller's own.
+        A checkpoint that is incomplete is skipped with a warning. If there are some and none is complete, raises a
+        `CheckpointError` that says what is wrong with each. A checkpoint whose commit was interrupted does not count.
+        The arrays are writable copies.
         """
         reasons: dict[int, str] = {}
-        # The directory is looked through again each time: a writer may have replaced what this reader had seen.
+        # The directory is listed again each time: a writer may have replaced a checkpoint meanwhile.
         while untried := [
             number for number in self.numbers() if number not in reasons and (before is None or number < before)
         ]:
@@ -175,30 +176,28 @@ class CheckpointStore:
                 reasons[number] = str(error)
                 self._broken.add(number)
                 logger.warning(
-                    "Checkpoint %d in %r is not whole and is skipped: %s.", number, self.path, reasons[number]
+                    "Checkpoint %d in %r is incomplete and is skipped: %s.", number, self.path, reasons[number]
                 )
         if reasons.keys() - self._interrupted():
             found = "; ".join(f"checkpoint {number}: {reason}" for number, reason in reasons.items())
             raise CheckpointError(
-                f"No checkpoint in {self.path!r} is whole. Expected at least one to continue from. Received: {found}. "
-                "Choose another checkpointDir, or remove this one, to train from the beginning."
+                f"No checkpoint in {self.path!r} is complete. Expected at least one to continue from. Received: "
+                f"{found}. Choose another checkpointDir, or remove this one, to train from the beginning."
             )
         return None
 
     def numbers(self) -> list[int]:
-        """The numbers of the committed checkpoints, whole or not, the newest last."""
+        """Returns the numbers of the committed checkpoints, whole or not, the newest last."""
         try:
             return self._numbers_in(self._folder.names())
         except OSError as error:
-            raise CheckpointError(
-                f"The checkpointDir {self.path!r} cannot be looked through. Received: {error}."
-            ) from error
+            raise CheckpointError(f"The checkpointDir {self.path!r} cannot be listed. Received: {error}.") from error
 
     def _numbers_in(self, names: Sequence[str]) -> list[int]:
         return sorted(int(match[1]) for name in names if (match := _COMMITTED.fullmatch(name)))
 
     def _interrupted(self) -> set[int]:
-        """The numbers of checkpoints that were not committed when whoever wrote them died."""
+        """Returns the numbers of checkpoints that were not committed because their writer died."""
         matches = (_LEFTOVER.fullmatch(name) for name in self._folder.names())
         return {int(match[1]) for match in matches if match is not None and match[1] is not None}
 
@@ -210,12 +209,12 @@ class CheckpointStore:
                 writer = json.loads(file.read())
             token, process, host = (writer[name] for name in ("token", "process", "host"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return  # nobody to be seen: it is being written, or was removed
+            return  # the file is being written, or was removed
         if token != self._token:
             raise TakenOverError(
                 f"The checkpoints in {self.path!r} are now written by another fit of the same job, process {process} "
-                f"on {host}. Expected one at a time. This one ends; the other goes on from what this one has saved. "
-                "For a training of its own choose another checkpointDir."
+                f"on {host}. Expected one at a time. This fit ends; the other continues from the checkpoints of this "
+                "one. For a separate training choose another checkpointDir."
             )
 
     def _note(self, identity: Mapping[str, Any]) -> None:
@@ -257,7 +256,7 @@ class CheckpointStore:
         }
 
     def _read(self, number: int) -> Checkpoint:
-        """A checkpoint; an `OSError` or a `ValueError` says why it is not whole."""
+        """Returns a checkpoint; an `OSError` or a `ValueError` says why it is not whole."""
         name = _name(number)
         try:
             with self._folder.open(f"{name}/{MANIFEST_FILE}") as file:
@@ -285,7 +284,7 @@ class CheckpointStore:
         file_name, size = described["file"], described["size"]
         if file_name != f"{group}.bin" or not is_group(group):
             raise ValueError(f"its manifest names the file {file_name!r}, which is none of a checkpoint's")
-        # A manifest may claim any size: no memory is taken for more than the file holds.
+        # A manifest may claim any size: no more memory is allocated than the file holds.
         claimed = sum(array_bytes(dtype, shape) for dtype, shape in described["arrays"])
         if claimed != size:
             raise ValueError(f"the arrays of {file_name!r} take {claimed} bytes, and its size is {size!r}")
@@ -316,7 +315,7 @@ class CheckpointStore:
             self._broken.discard(number)
 
     def _remove_leftovers(self) -> None:
-        """Remove what interrupted writes have left: first what is in the place of a checkpoint, then what tells so."""
+        """Remove the remains of interrupted writes: first incomplete checkpoints, then the folders that mark them."""
         for number in self._interrupted() & set(self.numbers()):
             try:
                 self._read(number)
@@ -324,17 +323,17 @@ class CheckpointStore:
                 self._remove([number])
         for name in self._folder.names():
             if _LEFTOVER.fullmatch(name):
-                logger.info("%r in %r is what an interrupted write has left; it is removed.", name, self.path)
+                logger.info("%r in %r was left by an interrupted write; it is removed.", name, self.path)
                 self._folder.delete(name)
 
     def _prune(self, warn: Callable[[str], None]) -> None:
-        """Keep the newest; those that were found broken do not count, and go."""
+        """Delete all but the newest checkpoints; broken ones do not count and are deleted."""
         try:
             numbers = self.numbers()
             kept = [number for number in numbers if number not in self._broken][-self._keep :]
             self._remove([number for number in numbers if number not in kept])
         except (OSError, CheckpointError) as error:
-            # The new one is committed; what is too much now is tried again after the next.
+            # The new checkpoint is committed; deleting the older one is retried after the next.
             warn(f"An older checkpoint in {self.path!r} could not be removed: {error}.")
 
 
@@ -347,7 +346,7 @@ def _name(number: int) -> str:
 
 
 def _pieces(array: npt.NDArray[Any]) -> Iterator[memoryview]:
-    """The memory of a contiguous array, a piece at a time: what was hashed is still in the cache when it is written."""
+    """The memory of a contiguous array, in pieces that stay in the cache between hashing and writing."""
     if array.nbytes:
         view = array.reshape(-1).view(np.uint8).data
         for start in range(0, len(view), _PIECE):

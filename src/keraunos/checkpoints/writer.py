@@ -15,10 +15,10 @@ from keraunos.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
 
-_FULL = "Free some space there, or choose another checkpointDir: it must hold one checkpoint more than are kept."
-_FORBIDDEN = "Let the user that the driver runs as write there, or choose another checkpointDir."
-_GONE = "See whether the file system is mounted and can be reached."
-_UNKNOWN = "See whether the file system works, or choose another checkpointDir."
+_FULL = "Free some space there, or choose another checkpointDir: it needs space for checkpointKeep + 1 checkpoints."
+_FORBIDDEN = "Give the driver's user write permission there, or choose another checkpointDir."
+_GONE = "Check that the file system is mounted and can be reached."
+_UNKNOWN = "Check the file system, or choose another checkpointDir."
 _ADVICE = {
     errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _FULL,
     errno.EACCES: _FORBIDDEN, errno.EPERM: _FORBIDDEN, errno.EROFS: _FORBIDDEN,
@@ -29,10 +29,10 @@ _ADVICE = {
 
 
 class CheckpointWriter:
-    """Writes what is submitted, one after the other, in a thread of its own; a context manager owns the thread.
+    """Writes submitted checkpoints one after the other in its own thread; the context manager owns the thread.
 
-    A checkpoint that cannot be written ends no training: it is counted, and a warning says what to do, once for every
-    kind of trouble. Only where another process has taken the directory over, the next `submit` raises.
+    A checkpoint that cannot be written does not end the training: it is counted, and a warning says what to do, once
+    per kind of failure. If another process has taken over the directory, the next `submit` raises.
 
     Attributes:
         written: how many checkpoints are in the store.
@@ -40,10 +40,11 @@ class CheckpointWriter:
         last_error: why the last of those could not.
 
     Args:
-        store: where to.
-        leave_seconds: how long leaving the context waits for what was submitted.
+        store: the store to write to.
+        leave_seconds: how long leaving the context waits for submitted checkpoints.
         on_written: called by the writing thread with the number of each checkpoint that is in the store.
-        warn: called with what the user should know, by the writing thread or by whoever leaves; logs it if not given.
+        warn: called with each message for the user, by the writing thread or by the thread that leaves the context.
+            Without it the messages are logged.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class CheckpointWriter:
         if self._thread.is_alive():
             self._warn(
                 f"The last checkpoint was not written into {self._store.path!r} within {self._leave_seconds:.0f} s and "
-                f"is given up; those before are there. {_GONE}"
+                f"is abandoned; the previous ones are complete. {_GONE}"
             )
         if self._taken_over is not None and error is None:
             self._warn(str(self._taken_over))
@@ -94,7 +95,7 @@ class CheckpointWriter:
             )
 
     def submit(self, checkpoint: Checkpoint) -> None:
-        """Have a checkpoint written soon. It replaces one that still waits, and never waits itself.
+        """Submit a checkpoint without waiting. It replaces one that is still queued.
 
         Its arrays must not change any more.
         """
@@ -103,18 +104,19 @@ class CheckpointWriter:
         with self._changed:
             if self._closing or not self._thread.is_alive():
                 raise CheckpointError(
-                    f"Checkpoint {checkpoint.number} came when nobody writes. A writer takes them in its `with` block."
+                    f"Checkpoint {checkpoint.number} was submitted while the writer is not running. Submit it within "
+                    "the writer's `with` block."
                 )
             replaced, self._waiting = self._waiting, checkpoint
             self._changed.notify_all()
         if replaced is not None:
             logger.info(
-                "Checkpoint %d is left out: checkpoint %d came while another was being written.",
+                "Checkpoint %d is skipped: checkpoint %d was submitted while another was being written.",
                 replaced.number, checkpoint.number,
             )  # fmt: skip
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until nothing waits or is being written; whether that came within `timeout` seconds."""
+        """Wait until all checkpoints are written. Returns whether that was within `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting is None and not self._writing, timeout)
 
@@ -124,20 +126,20 @@ class CheckpointWriter:
                 self._store.write(checkpoint, warn=self._warn)
             except TakenOverError as error:
                 self._taken_over = error
-            except Exception as error:  # noqa: BLE001 - whatever it is, training goes on and is told
+            except Exception as error:  # noqa: BLE001 - any error is logged, and training continues
                 self._failed(checkpoint, error)
             else:
                 logger.debug("checkpoint %d is in %r", checkpoint.number, self._store.path)
                 self.written += 1
                 if self._on_written is not None:
                     self._on_written(checkpoint.number)
-            del checkpoint  # its arrays are not held until the next one comes
+            del checkpoint  # release its arrays now, not with the next checkpoint
             with self._changed:
                 self._writing = False
                 self._changed.notify_all()
 
     def _next(self) -> Checkpoint | None:
-        """The next one to write; `None` when there will be none."""
+        """Returns the next one to write; `None` when there will be none."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting is not None or self._closing)
             checkpoint, self._waiting = self._waiting, None
@@ -151,7 +153,7 @@ class CheckpointWriter:
         cause = error.__cause__ if ours else error
         advice = _ADVICE.get(cause.errno or 0, _UNKNOWN) if isinstance(cause, OSError) else _UNKNOWN
         text = f"{error}" if ours else f"Checkpoint {checkpoint.number} could not be written. Received: {error!r}."
-        message = f"{text} Training goes on without it. {advice}"
+        message = f"{text} Training continues without it. {advice}"
         if advice in self._told:
             logger.debug("%s", message)
         else:

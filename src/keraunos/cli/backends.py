@@ -1,4 +1,4 @@
-"""Which of Keras's backends there are to choose from. Runs on the driver."""
+"""The choice of the Keras backend for the demo. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from keraunos.errors import ModelError
 
 
 def choose_backend(wanted: str | None) -> str:
-    """The backend that was asked for, or else the first that is installed."""
+    """Returns the wanted backend or, if it is `None`, the first that is installed."""
     installed = installed_backends()
     if wanted is None and installed:
         return installed[0]

@@ -1,4 +1,4 @@
-"""The demo: a Keras classifier, trained and served on a local Spark from end to end. Runs on the driver."""
+"""The demo: trains and serves a Keras classifier on a local Spark. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEED = 7
 
 @dataclass(frozen=True)
 class Demo:
-    """What the command line asked for."""
+    """The options of the command."""
 
     workers: int
     epochs: int
@@ -39,7 +39,7 @@ class Demo:
     verbose: bool
 
     def run(self) -> int:
-        """Train, score, save, load elsewhere, compare; 0 if all is as it should be."""
+        """Train, score, save, load in a new process, compare. Returns 0 if all results are as expected."""
         began = time.monotonic()
         check_java()
         backend = choose_backend(self.backend)
@@ -95,7 +95,7 @@ class Demo:
         predictions = fitted.transform(test).drop("features").cache()
         accuracy = float(MulticlassClassificationEvaluator(metricName="accuracy").evaluate(predictions))
         print()
-        _say("Accuracy", f"{accuracy:.4f} on rows it has not seen")
+        _say("Accuracy", f"{accuracy:.4f} on the test rows")
         fitted.write().save(saved)
         _say("Saved", saved if self.save else "the fitted pipeline, in a temporary folder")
         predictions.write.parquet(str(expected))
@@ -104,18 +104,18 @@ class Demo:
 
 def _choose_keras_backend(backend: str) -> None:
     os.environ["KERAS_BACKEND"] = backend
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow greets at length otherwise
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # otherwise TensorFlow logs many lines at start
 
 
 def _digits(spark: Any) -> Any:
-    """1,797 digits of 8 by 8 pixels, a column for each pixel."""
+    """Returns 1,797 digits of 8 by 8 pixels, one column per pixel."""
     frame = load_digits().frame.rename(columns={"target": "label"}).astype({"label": "int32"})
     frame.insert(0, "id", range(len(frame)))
     return spark.createDataFrame(frame).cache()
 
 
 def _model(keras: Any) -> Any:
-    random.seed(_SEED)  # where Keras takes its initial weights from; its own `set_random_seed` loads TensorFlow
+    random.seed(_SEED)  # seeds Keras's initial weights; Keras's own `set_random_seed` loads TensorFlow
     model = keras.Sequential(
         [
             keras.Input((64,)),

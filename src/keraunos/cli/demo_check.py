@@ -1,4 +1,4 @@
-"""The demo's second process: loads the saved pipeline and compares its predictions. Runs on the driver.
+"""The second process of the demo: loads the saved pipeline and compares its predictions. Runs on the driver.
 
 python -m keraunos.cli.demo_check SAVED FOLDER MASTER [--verbose]
 """
@@ -15,7 +15,7 @@ OUTPUTS = ("prediction", "probability", "rawPrediction")
 
 
 def check(saved: str, folder: Path, master: str, *, verbose: bool) -> int:
-    """Predict the rows in `folder` again; 0 if every prediction and probability is the same to the last bit."""
+    """Predict the rows in `folder` again. Returns 0 if all predictions and probabilities are bit-identical."""
     from pyspark.ml import PipelineModel
 
     with local_spark(master, folder, verbose=verbose) as spark:

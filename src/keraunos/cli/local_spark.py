@@ -1,4 +1,4 @@
-"""A Spark for the demo that starts without noise. Runs on the driver."""
+"""A local Spark for the demo, which prints no log. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 CONFIG = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # A JVM that lives for a minute spends half of it on compiling for a long life, if it is let.
+    # A JVM that lives for a minute would spend half of it on optimizing compilation.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -24,7 +24,7 @@ CONFIG = {
 
 @contextmanager
 def local_spark(master: str, folder: Path, *, verbose: bool) -> Iterator[Any]:
-    """A session that keeps its files below `folder` and, unless `verbose`, writes its log there too."""
+    """Yields a session that stores its files below `folder` and, unless `verbose`, writes its log there too."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -43,7 +43,7 @@ def local_spark(master: str, folder: Path, *, verbose: bool) -> Iterator[Any]:
 
 @contextmanager
 def _stderr_to(path: Path | None) -> Iterator[None]:
-    """Send this process's standard error to a file: what is started meanwhile, the JVM, keeps writing there."""
+    """Redirect this process's standard error to a file. The JVM, which starts meanwhile, continues to write there."""
     if path is None:
         yield
         return

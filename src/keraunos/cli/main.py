@@ -1,6 +1,6 @@
 """The `keraunos` command. Runs on the driver.
 
-Only parses arguments and picks the command; a command's module is imported when it is called for.
+Parses the arguments and selects the command. A command's module is imported only when the command is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILED = 1
 CANNOT_START = 2
 INTERRUPTED = 130
 
-# The options of `submit` and `shell` that are not Spark's; `--help` is about the command, not about spark-submit.
+# The options of `submit` and `shell` that do not belong to Spark; `--help` describes the command, not spark-submit.
 OURS = ("--as", "--keras", "--help", "-h")
 
 EXAMPLES = """\
@@ -37,55 +37,56 @@ examples:
   keraunos paddle summary config.py --config-args layers=2
 
 exit codes:
-  0  all went well
-  1  a result is not as it should be
-  2  something is missing or asked for wrongly
-  `run`, `submit` and `resume` end with the program's own
+  0  success
+  1  a result is wrong
+  2  something is missing, or an argument is wrong
+  130  interrupted by Ctrl-C
+  `run`, `submit` and `resume` return the exit code of the program
 """
 
 DEMO = """\
 Trains a Keras classifier on the handwritten digits that come with Keraunos,
-inside a spark.ml Pipeline, on a Spark that is started for the purpose. Prints
-the accuracy on rows it has not seen, saves the fitted pipeline, loads it in a
-new process and compares the predictions.
+inside a spark.ml Pipeline, on a local Spark. Prints the accuracy on test rows,
+saves the fitted pipeline, loads it in a new process and compares the
+predictions.
 """
 
 RUN = """\
-Runs a Python program with `spark`, `sc` and `sqlContext` at hand. With --as it
-finds Keraunos under the names that it imports: elephas, paddle, sparkflow, tensorspark,
-or zoo and bigdl, and TensorFlow 1.x under `tensorflow`; so do the modules beside
-it and its functions on executors. Spark runs here, on as many cores as there are
-(at least 2), unless spark-defaults.conf, MASTER, PYSPARK_SUBMIT_ARGS or the
-program says otherwise.
+Runs a Python program with `spark`, `sc` and `sqlContext` defined. With --as, the
+program's imports of elephas, paddle, sparkflow, tensorspark, or zoo and bigdl find
+Keraunos, and `tensorflow` is TensorFlow 1.x. This also applies to the modules beside
+the program and to its functions on executors. Spark runs on this machine, on all
+cores (at least 2), unless spark-defaults.conf, MASTER, PYSPARK_SUBMIT_ARGS or the
+program selects another master.
 """
 
 SUBMIT = """\
-Hands a program to a cluster, as `keraunos run` would run it here. All options
-but --as and --keras are those of spark-submit; they stand before the program.
+Submits a program to a cluster. The program runs there as with `keraunos run`. All
+options but --as and --keras are those of spark-submit. Put them before the program.
 """
 
 SHELL = """\
-The pyspark shell, where an older system's modules can be imported. All options
-but --as and --keras are those of pyspark.
+Starts the pyspark shell, in which an older system's modules can be imported. All
+options but --as and --keras are those of pyspark.
 """
 
 NOTEBOOK = """\
 Opens JupyterLab in the browser. Every Python notebook has `spark`, `sc` and
-`sqlContext`, may begin its cells with %pyspark, and shows the curves of a fit while
-it runs. The server listens on this machine only and asks for its token; its
-settings are gone when it ends, the notebooks stay. JupyterLab comes with
+`sqlContext`, accepts cells that begin with %pyspark, and shows the curves of a fit
+while it runs. The server listens on this machine only and requires its token. Its
+settings are removed when it ends; the notebooks remain. JupyterLab is installed by
 `pip install 'keraunos[notebook]'`.
 """
 
 RESUME = """\
 Runs the program again whose `fit` saved its training in a checkpointDir: with
-the same command, in the same folder. Its fit goes on where it was saved last.
+the same command, in the same folder. Its fit resumes from the last checkpoint.
 
-The command is shown, and run when you agree; a script gives --yes. DIR and the
-file program.json in it must belong to you, and nobody else may be able to write
-to them: what lies there decides what is run. Values of arguments that look like
+The command is shown and needs your confirmation; in a script, use --yes. DIR and
+the file program.json in it must belong to you, and nobody else may be able to write
+to them, because the file decides what is run. Values of arguments that look like
 secrets (--token, --password) are not stored: give all of the program's arguments
-again behind `--`.
+again after `--`.
 """
 
 PADDLE_SUMMARY = """\
@@ -95,7 +96,7 @@ their parameters. Neither Spark nor a framework is loaded.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code."""
+    """Run the command line. Returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     own, passed = split_command_line(given)
     options = command_parser().parse_args(own)
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """What understands the command line, but for what `split_command_line` keeps from it."""
+    """Returns the parser for the arguments that `split_command_line` returns first."""
     parser = argparse.ArgumentParser(
         prog="keraunos",
         description="Deep learning on Apache Spark: any compiled Keras model as a spark.ml estimator.",
@@ -125,7 +126,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_run(commands)
     rest = "[spark-submit options] program.py [argument ...]"
-    _add_spark_command(commands, "submit", rest, "hand such a program to a cluster", SUBMIT, _submit)
+    _add_spark_command(commands, "submit", rest, "submit such a program to a cluster", SUBMIT, _submit)
     _add_spark_command(commands, "shell", "[pyspark options]", "the pyspark shell for such programs", SHELL, _shell)
     _add_resume(commands)
     _add_notebook(commands)
@@ -134,7 +135,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def split_command_line(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """What is ours of a command line, and what Spark and the program must get as it is."""
+    """Returns the arguments for this command, and those to pass unchanged to Spark and the program."""
     if not arguments or arguments[0] not in ("submit", "shell"):
         return arguments, []
     from keraunos.cli.spark_options import SparkCommandLine
@@ -157,11 +158,11 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     demo.add_argument("--workers", type=_positive, default=2, metavar="N", help="workers that train (default: 2)")
-    demo.add_argument("--epochs", type=_positive, metavar="N", help="times to go through the rows (default: 12)")
+    demo.add_argument("--epochs", type=_positive, metavar="N", help="passes over the rows (default: 12)")
     demo.add_argument(
         "--batch-size", type=_positive, default=16, metavar="N", help="rows per worker per step (default: 16)"
     )
-    demo.add_argument("--backend", choices=BACKENDS, help="what runs the model (default: the first that is installed)")
+    demo.add_argument("--backend", choices=BACKENDS, help="the Keras backend (default: the first that is installed)")
     demo.add_argument(
         "--exchange",
         choices=list(PRESETS),
@@ -169,23 +170,23 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         default="allreduce",
         help=f"how workers share parameters: {', '.join(PRESETS)} (default: allreduce)",
     )
-    demo.add_argument("--master", metavar="URL", help="the Spark to use (default: local, a core for each worker)")
-    demo.add_argument("--save", metavar="PATH", help="where to save the fitted pipeline (default: not kept)")
-    demo.add_argument("--verbose", action="store_true", help="show Spark's log and the traces of errors")
+    demo.add_argument("--master", metavar="URL", help="the Spark master (default: local, one core per worker)")
+    demo.add_argument("--save", metavar="PATH", help="where to save the fitted pipeline (default: a temporary folder)")
+    demo.add_argument("--verbose", action="store_true", help="show Spark's log, and tracebacks of errors")
     demo.set_defaults(run=_demo)
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     run = commands.add_parser(
         "run",
-        help=f"run a program of an older system as it is: {', '.join(SYSTEMS)}",
+        help=f"run a program of an older system unchanged: {', '.join(SYSTEMS)}",
         description=RUN,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_system(run)
     _add_keras(run)
     run.add_argument("script", metavar="program.py", help="the program")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what it is given in sys.argv")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments, in sys.argv")
     run.set_defaults(run=_run, verbose=False)
 
 
@@ -212,14 +213,14 @@ def _add_spark_command(
 def _add_resume(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     resume = commands.add_parser(
         "resume",
-        help="go on with a training that was saved in a checkpointDir",
+        help="resume a training that was saved in a checkpointDir",
         description=RESUME,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     resume.add_argument("directory", metavar="DIR", help="the checkpointDir, on any Hadoop path")
     resume.add_argument("--yes", action="store_true", help="run the command without asking")
     resume.add_argument(
-        "arguments", nargs="*", metavar="ARGUMENT", help="behind `--`: what the program is given instead of what it had"
+        "arguments", nargs="*", metavar="ARGUMENT", help="after `--`: replaces the arguments of the program"
     )
     resume.set_defaults(run=_resume, verbose=False)
 
@@ -227,17 +228,17 @@ def _add_resume(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _add_notebook(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     notebook = commands.add_parser(
         "notebook",
-        help="JupyterLab with Spark ready and the curves of a fit drawn live",
+        help="JupyterLab with a Spark session and live curves of a fit",
         description=NOTEBOOK,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_system(notebook)
     notebook.add_argument(
-        "--port", type=_positive, metavar="N", help="where to listen (default: 8888 or the next free)"
+        "--port", type=_positive, metavar="N", help="port to listen on (default: 8888 or the next free port)"
     )
-    notebook.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    notebook.add_argument("--no-browser", action="store_true", help="print the address and do not open a browser")
     notebook.add_argument(
-        "--allow-root", action="store_true", help="serve also as root, which Jupyter refuses otherwise"
+        "--allow-root", action="store_true", help="allow root to serve notebooks, which Jupyter refuses otherwise"
     )
     notebook.add_argument(
         "target", nargs="?", metavar="FILE.ipynb|FOLDER", help="what to open (default: the current folder)"
@@ -246,7 +247,7 @@ def _add_notebook(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _add_paddle(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    paddle = commands.add_parser("paddle", help="look at a configuration of Paddle")
+    paddle = commands.add_parser("paddle", help="inspect a configuration of Paddle")
     actions = paddle.add_subparsers(title="commands", metavar="COMMAND", required=True)
     summary = actions.add_parser(
         "summary",
@@ -255,7 +256,9 @@ def _add_paddle(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     summary.add_argument("config", metavar="config.py", help="the configuration file")
-    summary.add_argument("--config-args", default="", metavar="K=V,...", help="what its get_config_arg reads")
+    summary.add_argument(
+        "--config-args", default="", metavar="K=V,...", help="the values that its get_config_arg returns"
+    )
     summary.set_defaults(run=_paddle_summary, verbose=False)
 
 
@@ -266,7 +269,7 @@ def _add_system(command: argparse.ArgumentParser) -> None:
         default="",
         choices=list(SYSTEMS),
         metavar="SYSTEM",
-        help=f"what the program was written for: {', '.join(SYSTEMS)}",
+        help=f"the system that the program was written for: {', '.join(SYSTEMS)}",
     )
 
 
@@ -276,7 +279,7 @@ def _add_keras(command: argparse.ArgumentParser) -> None:
         default="",
         choices=[*OLD_KERAS, TODAYS_KERAS],
         metavar="N",
-        help="with --as elephas or zoo, the Keras that it was written for: 0 to 3 (default: what its source tells)",
+        help="with --as elephas or zoo, the Keras that it was written for: 0 to 3 (default: detected from its source)",
     )
 
 

@@ -1,7 +1,8 @@
-"""`keraunos notebook`: JupyterLab, with Spark ready in every Python notebook. Runs on the driver.
+"""`keraunos notebook`: JupyterLab with a Spark session in every Python notebook. Runs on the driver.
 
-What Jupyter and IPython would keep in the user's home lies in a temporary folder that goes when the server ends. A
-kernel's description there stands in for the usual one of Python and loads `keraunos.notebook` into each kernel.
+The files that Jupyter and IPython would write to the user's home are in a temporary folder, which is removed when the
+server ends. A kernel specification in that folder replaces the usual one of Python. It loads `keraunos.notebook` into
+each kernel.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ NEEDED = ("jupyterlab", "ipykernel")
 def notebook(
     system_name: str, target: str | None, *, port: int | None = None, browser: bool = True, allow_root: bool = False
 ) -> int:
-    """Serve notebooks until the server is ended; gives the exit code.
+    """Serve notebooks until the server ends. Returns the exit code.
 
     Args:
-        system_name: the system whose modules cells can import, `""` for none.
-        target: a notebook to open, or the folder to open; `None` is the folder that the command was given in.
-        port: where to listen on 127.0.0.1; `None` is the first that is free from 8888 on.
-        browser: whether to open one.
+        system_name: the older system whose modules cells can import, `""` for none.
+        target: the notebook or folder to open; `None` is the current folder.
+        port: the port on 127.0.0.1; `None` is the first free port from 8888 on.
+        browser: whether to open a browser.
         allow_root: whether root may serve notebooks, which Jupyter refuses otherwise.
     """
     system = system_named(system_name)
@@ -49,7 +50,7 @@ def notebook(
 
 
 def check_installed() -> None:
-    """Say what to install where JupyterLab is not there."""
+    """Raises an error that says what to install if JupyterLab is missing."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise JobError(
@@ -59,19 +60,19 @@ def check_installed() -> None:
 
 
 def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_root: bool) -> list[str]:
-    """What JupyterLab is given on its command line. Its token stays on."""
+    """Returns the command line arguments of JupyterLab. Its token stays enabled."""
     path = Path(target or ".")
     if not path.is_dir() and not (path.is_file() and path.suffix == ".ipynb"):
         raise JobError(
             f"`keraunos notebook` opens a folder or a notebook, a file that ends in .ipynb. Received: {target!r}, "
-            f"{'which is neither' if path.exists() else 'where there is nothing'}."
+            f"{'which is neither' if path.exists() else 'which does not exist'}."
         )
     folder = path if path.is_dir() else path.parent
     arguments = [
-        # Of what the server has to say, the address and what goes wrong.
+        # The server logs only its address and errors.
         "--log-level=WARN",
         "--LabApp.log_level=WARN",
-        # To look for language servers it would ask npm, which notes in the home folder that it was asked.
+        # The search for language servers would call npm, which writes to the home folder.
         "--LanguageServerManager.autodetect=False",
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={folder.resolve()}",
@@ -79,7 +80,7 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
     if folder != path:
         arguments.append(f"--LabApp.default_url=/lab/tree/{quote(path.name)}")
     if port is not None:
-        # The port that was asked for, or an error: whoever asks has a reason.
+        # No other port than the given one: a user who gives a port needs that port.
         arguments += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:
         arguments.append("--no-browser")
@@ -89,13 +90,13 @@ def lab_arguments(target: str | None, *, port: int | None, browser: bool, allow_
 
 
 def lab_environment(given: Mapping[str, str], system_name: str, folder: Path) -> dict[str, str]:
-    """Where Jupyter and IPython are to keep their files, and what kernels are to know."""
+    """Returns the variables that tell Jupyter and IPython where to store files, and kernels which system to use."""
     found = given.get("JUPYTER_PATH")
     return {
         "IPYTHONDIR": str(folder / "ipython"),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
-        # Looked into first: a virtual environment's own description of a kernel comes before those in the data folder.
+        # Searched first: a virtual environment's own kernel specification precedes those in the data folder.
         "JUPYTER_PATH": os.pathsep.join([str(folder / "kernel"), *([found] if found else [])]),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
@@ -105,14 +106,14 @@ def lab_environment(given: Mapping[str, str], system_name: str, folder: Path) ->
 
 
 def write_settings(folder: Path) -> None:
-    """Describe the kernel, and answer the question about news that JupyterLab asks everybody whom it does not know."""
+    """Write the kernel specification, and the setting that disables JupyterLab's question about news."""
     kernel = {
         "argv": [
             sys.executable,
             "-m",
             "ipykernel_launcher",
             f"--InteractiveShellApp.extra_extensions={EXTENSION}",
-            # What Spark's and the frameworks' native code logs is for the terminal; cells show what Python writes.
+            # Native code of Spark and the frameworks logs to the terminal; cells show only what Python writes.
             "--IPKernelApp.capture_fd_output=False",
             "-f",
             "{connection_file}",
@@ -132,7 +133,7 @@ def _write_json(path: Path, data: Mapping[str, object]) -> None:
 
 
 def _end_with_terminal() -> None:
-    """A terminal that is closed ends the server as Ctrl-C does, with its kernels and its folder."""
+    """If the terminal is closed, the server ends as with Ctrl-C, with its kernels and its folder."""
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 

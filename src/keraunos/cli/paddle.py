@@ -1,10 +1,10 @@
-"""`keraunos paddle summary`: what a Paddle configuration describes. Runs on the driver."""
+"""`keraunos paddle summary`: prints the layers of a Paddle configuration. Runs on the driver."""
 
 from __future__ import annotations
 
 
 def print_summary(config_file: str, config_args: str) -> int:
-    """Print the layers, sizes and parameters of a configuration file; gives the exit code."""
+    """Print the layers, sizes and parameters of a configuration file. Returns the exit code."""
     from keraunos.compat.paddle.config_parser import parse_config
     from keraunos.compat.paddle.summary import summary
 

@@ -1,7 +1,7 @@
-"""`keraunos resume`: run the program again whose training was saved in a directory. Runs on the driver.
+"""`keraunos resume`: runs the program again whose training was saved in a directory. Runs on the driver.
 
-What lies in the directory decides what is run, so it must be this user's own and closed to others' writing. The command
-is shown, and asked for.
+A file in the directory decides what is run. The directory and the file must therefore belong to this user, and others
+must not be able to write to them. The command is shown and needs a confirmation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ NOT_RUN = 1
 
 
 def resume(directory: str, arguments: Sequence[str] = (), *, yes: bool = False) -> int:
-    """Run the program that trains in this directory; its `fit` goes on where it was saved. Returns its exit code.
+    """Run the program that trains in this directory; its `fit` resumes. Returns its exit code.
 
-    `arguments` replace those that the program had, `yes` the question.
+    Args:
+        directory: the checkpointDir, on any Hadoop path.
+        arguments: replace the stored arguments of the program, unless empty.
+        yes: run without asking.
     """
     program = _noted(directory)
     reason = program.why_not()
@@ -47,14 +50,14 @@ def resume(directory: str, arguments: Sequence[str] = (), *, yes: bool = False) 
 
 
 def trusted(folder: Folder) -> bytes:
-    """What the program's file holds; refused where somebody else may have written it."""
+    """Returns the content of the program's file. Raises `CheckpointError` if another user may have written it."""
     owned = folder.read_owned(PROGRAM_FILE)
     _check(owned, folder.path)
     return owned.content
 
 
 def _agreed(directory: str) -> bool:
-    """Whether the user at the terminal wants the command run."""
+    """Returns whether the user at the terminal confirms the command."""
     if not sys.stdin.isatty():
         raise CheckpointError(
             f"{directory!r} was not resumed: `keraunos resume` asks before it runs a command, and there is no terminal "
@@ -73,13 +76,13 @@ def _noted(directory: str) -> Program:
         return Program.from_json(json.loads(content))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{directory!r} is no directory in which a training was saved. Expected what `fit` writes to its "
+            f"{directory!r} does not contain a saved training. Expected the files that `fit` writes to its "
             f"checkpointDir. Received: {error}."
         ) from error
 
 
 def _from_hadoop(directory: str) -> bytes:
-    """A directory elsewhere is read by a Spark that is started for it."""
+    """Returns the content of the file in a directory on another file system, read by a Spark that is started for it."""
     if "://" not in directory:
         raise FileNotFoundError(f"there is no directory {directory!r}")
     from keraunos.cli.local_spark import local_spark
@@ -98,14 +101,14 @@ def _check(owned: Owned, path: str) -> None:
         if status.owner == owned.reader and not status.mode & 0o022:
             continue
         raise CheckpointError(
-            f"{path!r} cannot be resumed: somebody else may have written {name!r}, which decides what is run. Expected:"
-            f" an owner {owned.reader!r}, and no one else who may write. Received: owner {status.owner!r}, mode "
-            f"{status.mode:04o}. Run the program again yourself; or, if you trust it, take the write permission from "
-            f"others (chmod go-w) where the owner is right. The command noted there: {_told(owned.content)}"
+            f"{path!r} cannot be resumed: another user may have written {name!r}, which decides what is run. Expected: "
+            f"owner {owned.reader!r}, and no write permission for others. Received: owner {status.owner!r}, mode "
+            f"{status.mode:04o}. Run the program again yourself. Or, if the owner is right and you trust the file, "
+            f"remove the write permission of others (chmod go-w). The stored command: {_command_in(owned.content)}"
         )
 
 
-def _told(content: bytes) -> str:
+def _command_in(content: bytes) -> str:
     try:
         program = Program.from_json(json.loads(content))
     except (ValueError, RecursionError):

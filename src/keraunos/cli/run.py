@@ -1,4 +1,7 @@
-"""`keraunos run`: a program of an older system, on this machine or as a cluster's client. Runs on the driver."""
+"""`keraunos run`: runs a program of an older system, on this machine or as a client of a cluster.
+
+Runs on the driver.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from keraunos.compat.run_unchanged.systems import System, system_named
 
 
 def run(system_name: str, script: str, arguments: Sequence[str], keras: str = "") -> int:
-    """Run the script in this process, and give its exit code; `keras` says which Keras it was written for."""
+    """Run the script in this process. Returns its exit code. `keras` is the Keras that it was written for."""
     system = of_its_day(system_named(system_name), script, keras)
     prepare_environment(system, folder_of(script), _slots(system, script))
     return run_script(script, arguments, system)
 
 
 def _slots(system: System, script: str) -> int:
-    """How many task slots the program will ask for, where its system can tell from the source."""
+    """Returns the number of task slots that the program will request, or 0 if the source does not show it."""
     if system.slots is None or not Path(script).is_file():
         return 0
     return named(system.slots)(source_of(script)) or 0

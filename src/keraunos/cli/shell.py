@@ -1,4 +1,4 @@
-"""`keraunos shell`: the pyspark shell with an older system's names in it. Runs on the driver."""
+"""`keraunos shell`: the pyspark shell with the modules of an older system. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keraunos.launch.preflight import check_java
 
 
 def shell(system_name: str, arguments: Sequence[str], keras: str = "") -> NoReturn:
-    """Become the pyspark shell; `keras` says which Keras is meant by `keras` there."""
+    """Replace this process by the pyspark shell. `keras` is the version that `import keras` finds there."""
     system = with_keras(system_named(system_name), keras)
     line = SparkCommandLine.parse(arguments)
     if line.script:
@@ -31,7 +31,7 @@ def shell(system_name: str, arguments: Sequence[str], keras: str = "") -> NoRetu
 
 
 def shell_environment(given: Mapping[str, str], system: System, *, interactive: bool) -> dict[str, str]:
-    """What makes the shell run our start-up file after its own, and the user's after ours."""
+    """Returns the environment in which the shell runs our start-up file after its own, and the user's after ours."""
     environment = python_for(given, clustered=False) | {
         "PYTHONSTARTUP": shell_startup.__file__,
         SYSTEM_VARIABLE: system.label,
@@ -39,6 +39,6 @@ def shell_environment(given: Mapping[str, str], system: System, *, interactive: 
     if given.get("PYTHONSTARTUP"):
         environment[shell_startup.USERS_VARIABLE] = given["PYTHONSTARTUP"]
     if not interactive:
-        # Python runs start-up files only for a terminal, unless it is told to be interactive.
+        # Python runs start-up files only for a terminal, or with -i.
         environment["PYSPARK_DRIVER_PYTHON_OPTS"] = f"{given.get('PYSPARK_DRIVER_PYTHON_OPTS', '')} -i".strip()
     return environment

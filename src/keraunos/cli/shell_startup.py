@@ -1,6 +1,7 @@
-"""What the pyspark shell runs once `spark` and `sc` are there: installs a system's names. Runs on the driver.
+"""Start-up file of the pyspark shell: installs the modules of an older system. Runs on the driver.
 
-The shell executes this file in its own namespace, so that it must leave nothing there that it does not mean to.
+The shell executes this file in its own namespace when `spark` and `sc` exist. The file must therefore remove its own
+names.
 """
 
 from __future__ import annotations

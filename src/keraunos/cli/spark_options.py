@@ -1,7 +1,4 @@
-"""The command line of spark-submit, as far as one must understand it to put something before the script.
-
-Runs on the driver.
-"""
+"""Parses the command line of spark-submit, as far as needed to insert options before the script. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ _WITHOUT_VALUE = frozenset({"--help", "-h", "--supervise", "--usage-error", "--v
 
 @dataclass(frozen=True)
 class SparkCommandLine:
-    """Options for Spark, then the script, then what is the script's own.
+    """Options for Spark, then the script, then the script's own arguments.
 
     Attributes:
-        options: each option with its value, or with `None` where it has none.
-        script: the first argument that is no option; `""` if there is none.
-        arguments: what comes after it.
+        options: each option with its value, or with `None` if it has none.
+        script: the first argument that is not an option; `""` if there is none.
+        arguments: the arguments after the script.
     """
 
     options: tuple[tuple[str, str | None], ...]
@@ -28,7 +25,7 @@ class SparkCommandLine:
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> SparkCommandLine:
-        """Take a command line apart; nothing is checked that spark-submit checks itself."""
+        """Parse a command line. Values are not checked; spark-submit does that."""
         options: list[tuple[str, str | None]] = []
         rest = list(arguments)
         while rest and rest[0].startswith("-"):
@@ -43,12 +40,12 @@ class SparkCommandLine:
         return cls(tuple(options), rest[0] if rest else "", tuple(rest[1:]))
 
     def value_of(self, name: str) -> str | None:
-        """The last value that an option was given, if it was."""
+        """Returns the last value of an option, or `None`."""
         values = [value for option, value in self.options if option == name]
         return values[-1] if values else None
 
     def setting(self, name: str) -> str | None:
-        """The last value that `--conf` gave a setting of Spark's, if it did."""
+        """Returns the last value that `--conf` sets for a Spark setting, or `None`."""
         values = [
             value.partition("=")[2]
             for option, value in self.options
@@ -57,12 +54,12 @@ class SparkCommandLine:
         return values[-1] if values else None
 
     def without(self, name: str) -> SparkCommandLine:
-        """The same without an option."""
+        """Returns the same command line without an option."""
         kept = tuple(pair for pair in self.options if pair[0] != name)
         return SparkCommandLine(kept, self.script, self.arguments)
 
     def words(self) -> Iterator[str]:
-        """The options as they are written."""
+        """Yields the options as words of a command line."""
         for name, value in self.options:
             yield name
             if value is not None:

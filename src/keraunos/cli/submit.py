@@ -1,6 +1,6 @@
-"""`keraunos submit`: a program of an older system, handed to a cluster by spark-submit. Runs on the driver.
+"""`keraunos submit`: submits a program of an older system to a cluster by spark-submit. Runs on the driver.
 
-The program given to Spark is `submitted.py`, which runs the script with the system's names about it.
+Spark runs `submitted.py`, which installs the modules of the older system and then runs the script.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keraunos.launch.preflight import check_java
 
 
 def submit(system_name: str, arguments: Sequence[str], keras: str = "") -> NoReturn:
-    """Become spark-submit: its output, its signals and its exit code are then this process's own."""
+    """Replace this process by spark-submit, so that output, signals and exit code are those of spark-submit."""
     line = SparkCommandLine.parse(arguments)
     command = [str(spark_home() / "bin" / "spark-submit"), *submit_arguments(system_name, line, keras)]
     environment = python_for(os.environ, clustered=_is_clustered(line))
@@ -31,22 +31,23 @@ def submit(system_name: str, arguments: Sequence[str], keras: str = "") -> NoRet
 
 
 def submit_arguments(system_name: str, line: SparkCommandLine, keras: str = "") -> list[str]:
-    """What spark-submit is given: the user's options after ours, so that theirs win; then our program and theirs."""
+    """Returns the arguments of spark-submit. The user's options follow ours and override them."""
     system = system_named(system_name)
     if not line.script:
         raise JobError(
-            f"There must be a script after the options of spark-submit. Received: {' '.join(line.words())!r}."
+            "No script is given. Expected a script after the options of spark-submit. Received: "
+            f"{' '.join(line.words())!r}."
         )
     local = "://" not in line.script
     if local and not Path(line.script).is_file():
-        raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, where there is none.")
+        raise JobError(f"The script must be a file of Python source. Received: {line.script!r}, which does not exist.")
     system = of_its_day(system, line.script, keras)
     options = options_of(settings_for(system, folder_of(line.script) if local else ""))
     if line.value_of("--name") is None and line.setting("spark.app.name") is None:
         options += ["--name", Path(line.script).name]
     words = list(line.words())
     if not local or _is_clustered(line):
-        # Only what Spark is told about reaches the machine that the driver runs on; it is looked for there by name.
+        # Only files that are passed to Spark reach the driver's machine. The script is found there by its name.
         shipped = line.value_of("--py-files") or line.setting("spark.submit.pyFiles")
         options += ["--py-files", f"{shipped},{line.script}" if shipped else line.script]
         words = list(line.without("--py-files").words())
@@ -54,15 +55,15 @@ def submit_arguments(system_name: str, line: SparkCommandLine, keras: str = "") 
 
 
 def spark_home() -> Path:
-    """The Spark to use: SPARK_HOME's, or the one that came with pyspark."""
+    """Returns the folder of the Spark to use: SPARK_HOME, or the Spark that came with pyspark."""
     from pyspark.find_spark_home import _find_spark_home
 
     return Path(_find_spark_home())
 
 
 def python_for(environment: Mapping[str, str], *, clustered: bool) -> dict[str, str]:
-    """The environment with this Python for driver and executors, where the user has chosen none."""
-    # In a cluster the driver has no Python but the one that was chosen for the executors.
+    """Returns the environment with this Python for driver and executors, unless the user has chosen another."""
+    # In cluster mode the driver has only the Python that was chosen for the executors.
     drivers = {} if clustered and "PYSPARK_PYTHON" in environment else {"PYSPARK_DRIVER_PYTHON": sys.executable}
     return drivers | with_defaults(environment)
 

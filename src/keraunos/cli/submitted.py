@@ -1,4 +1,4 @@
-"""The program that spark-submit runs for `keraunos submit`: runs the script that it is given. Runs on the driver.
+"""The program that spark-submit runs for `keraunos submit`: runs the given script. Runs on the driver.
 
 spark-submit … submitted.py SYSTEM SCRIPT [ARGUMENT …]
 """
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python has put the folder of this file there, whose modules no program should find.
+    # Python has inserted the folder of this file. Programs must not find its modules.
     sys.path[0] = ""
 
 from keraunos.compat.run_unchanged.script import of_its_day, run_script
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def main(system_name: str, script: str, *arguments: str) -> int:
-    """Run the script from where Spark has put it."""
+    """Run the script from the folder into which Spark has copied it."""
     try:
         system, path = system_named(system_name), _found(script)
         if "://" in script:
@@ -33,23 +33,25 @@ def main(system_name: str, script: str, *arguments: str) -> int:
 
 
 def _check_day(system: System, path: str) -> None:
-    """A program that could not be read where it was submitted from must have been said to be of an older Keras."""
+    """Raises `JobError` if a program that was submitted by URL needs an older Keras and `--keras` was not given."""
     told = of_its_day(system, path)
     if told.python2:
         logger.warning(
-            "The program is for Python 2, and the executors have not been told: there, its modules are read as Python "
-            "3 where nothing in them tells. Submit it from a file of this machine."
+            "The program is written for Python 2, but was submitted by URL, so the executors do not know that. There, "
+            "a module "
+            "is read as Python 3 unless its source shows that it is for Python 2. Submit the program from a local file."
         )
     day = told.keras
     if day != system.keras:
         raise JobError(
-            f"The program was written for Keras {day}, and the executors have been told of none. Received: a program "
-            f"at a URL. Submit it with --keras {day}."
+            f"The program was written for Keras {day}, but was submitted by URL without --keras, so the executors do "
+            "not know "
+            f"that. Submit it with --keras {day}."
         )
 
 
 def _found(script: str) -> str:
-    """The script itself, or its copy in one of the folders that Spark unpacked `--py-files` into."""
+    """Returns the path of the script, or of its copy in a folder into which Spark unpacked `--py-files`."""
     if Path(script).is_file():
         return script
     name = script.rpartition("/")[2]

@@ -25,12 +25,12 @@ _UNSIGNED_BYTE = 8
 
 
 def names_of(part: str, kind: str) -> list[str]:
-    """What the file with the `images` or the `labels` of `train` or `t10k` may be called."""
+    """Returns the possible names of the file with the `images` or the `labels` of `train` or `t10k`."""
     return [f"{part}-{kind}{name}{packed}" for name in _NAMES for packed in _PACKED]
 
 
 def parse(content: bytes, name: str) -> Bytes:
-    """The array in an idx file of unsigned bytes, which may be gzipped."""
+    """Returns the array in an idx file of unsigned bytes, which may be gzipped."""
     plain = unpacked(content)
     shape, start = header(plain, name)
     expected = int(np.prod(shape, dtype=np.int64))
@@ -43,7 +43,7 @@ def parse(content: bytes, name: str) -> Bytes:
 
 
 def header(plain: bytes, name: str) -> tuple[tuple[int, ...], int]:
-    """The shape that a file says it has, and where its data begin."""
+    """Returns the shape that a file says it has, and where its data begin."""
     dimensions = plain[3] if len(plain) > 3 else 0
     start = 4 + 4 * dimensions
     if plain[:2] != b"\0\0" or not dimensions or plain[2] != _UNSIGNED_BYTE or len(plain) < start:
@@ -55,7 +55,7 @@ def header(plain: bytes, name: str) -> tuple[tuple[int, ...], int]:
 
 
 def unpacked(content: bytes, most: int = 0) -> bytes:
-    """The content, unzipped where it is zipped; of the head of a file the first `most` bytes."""
+    """Returns the content, unzipped where it is zipped; of the head of a file the first `most` bytes."""
     if content[:2] != _GZIP:
         return content
     try:
@@ -71,14 +71,14 @@ class LocalFiles:
         self._path = path
 
     def has(self, name: str) -> bool:
-        """Whether the folder holds a file of this name."""
+        """Returns whether the folder holds a file of this name."""
         return (self._path / name).is_file()
 
     def read(self, name: str) -> bytes:
-        """The whole content of a file."""
+        """Returns the whole content of a file."""
         return (self._path / name).read_bytes()
 
     def head(self, name: str, length: int) -> bytes:
-        """The first bytes of a file, or all of a shorter one."""
+        """Returns the first bytes of a file, or all of a shorter one."""
         with (self._path / name).open("rb") as file:
             return file.read(length)

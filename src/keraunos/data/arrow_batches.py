@@ -32,9 +32,9 @@ _DENSE_VECTOR = 1
 
 
 class ArrowReader:
-    """Reads batch after batch of one stream of rows, and holds all of them to the shape of the first row.
+    """Reads the batches of one stream of rows. All rows must have the shape of the first row.
 
-    Every error names the column, what was expected and an example row, counted from the first row of the stream.
+    Every error names the column, the expectation and an example row, counted from the first row of the stream.
     """
 
     def __init__(self, slots: Sequence[Slot], *, floatx: str = "float32", allow_nan: bool = False) -> None:
@@ -46,7 +46,10 @@ class ArrowReader:
         self._kept: Positions | None = None
 
     def read(self, batch: ArrowColumns) -> list[Block]:
-        """One block a slot. A null, a ragged array, and NaN or an infinite value where they are not allowed raise."""
+        """Returns one block per slot.
+
+        Raises `DataError` for a null, a ragged array, and, unless allowed, NaN or an infinite value.
+        """
         columns = self._columns(batch)
         for name, array in columns.items():
             self._refuse_nulls(name, array)
@@ -58,10 +61,10 @@ class ArrowReader:
         return blocks
 
     def serve(self, batch: ArrowColumns) -> tuple[Arrays, npt.NDArray[np.bool_]]:
-        """The inputs of the rows that are complete, and for every row whether it is not.
+        """Returns the inputs of the complete rows, and a mask of the incomplete rows.
 
-        A row that holds a null, also one inside an array, is left out of the inputs and marked in the mask; the
-        caller gives it a null prediction. So is one with NaN or an infinite value, where they are not allowed.
+        A row with a null, also inside an array, is omitted from the inputs and marked in the mask; the caller sets its
+        prediction to null. The same applies to NaN and infinite values, unless they are allowed.
         """
         columns = self._columns(batch)
         length = len(next(iter(columns.values())))
@@ -126,7 +129,7 @@ class ArrowReader:
 
     def _common_type(self, scalars: Sequence[Array]) -> np.dtype[Any]:
         floats = [scalar.dtype for scalar in scalars if scalar.dtype.kind == "f"]
-        # numpy would widen int64 with float32 to float64; a model wants the float type it computes in.
+        # numpy would widen int64 with float32 to float64; a model needs the float type in which it computes.
         common = np.result_type(*(floats or scalars))
         return self._floatx if not floats and common.kind == "f" else common
 
@@ -144,7 +147,7 @@ class ArrowReader:
         return values.reshape(shape)
 
     def _flat(self, name: str, array: Any) -> tuple[Any, list[int]]:
-        """All single values one behind the other, and the shape that they have together."""
+        """Returns all single values concatenated, and their common shape."""
         shape = [len(array)]
         flat = array
         while is_list(flat.type):
@@ -278,14 +281,14 @@ class ArrowReader:
 
 
 def by_slot(slots: Sequence[Slot], arrays: Sequence[Array]) -> Arrays:
-    """The one array where there is one slot without a name, and otherwise a dict by the slots' names."""
+    """Returns the one array if there is one slot without a name, and otherwise a dict by the slots' names."""
     if len(slots) == 1 and slots[0].name is None:
         return arrays[0]
     return {str(slot.name): array for slot, array in zip(slots, arrays, strict=True)}
 
 
 def _without_odd(blocks: list[Array], incomplete: npt.NDArray[np.bool_]) -> list[Array]:
-    """The rows of complete ones that are finite everywhere; marks the others as incomplete."""
+    """Returns the complete rows that are finite everywhere; marks the others as incomplete."""
     found = [odd for odd in map(odd_rows, blocks) if odd is not None]
     if not found:
         return blocks
@@ -295,7 +298,10 @@ def _without_odd(blocks: list[Array], incomplete: npt.NDArray[np.bool_]) -> list
 
 
 def _without_zeros(rows: SparseRows) -> SparseRows:
-    """The same rows without the zeros that dense vectors among them brought; negative zeros stay, bit for bit."""
+    """Returns the same rows without the zeros that came from dense vectors.
+
+    Negative zeros stay, bit for bit.
+    """
     kept = (rows.values != 0) | np.signbit(rows.values)
     before = np.concatenate([[0], np.cumsum(kept)])
     return SparseRows(before[rows.indptr], rows.indices[kept], rows.values[kept], rows.width)

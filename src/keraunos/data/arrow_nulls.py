@@ -14,7 +14,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def null_rows(array: Any) -> Mask | None:
-    """A mask of the rows that are null or hold a null inside; `None`, which costs almost nothing, where none does."""
+    """Returns a mask of the rows that are or contain a null.
+
+    Returns `None`, at almost no cost, if there is none.
+    """
     own: Mask | None = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if is_vector(array.type):
         return _either(own, null_rows(array.field("values")))
@@ -26,7 +29,7 @@ def null_rows(array: Any) -> Mask | None:
 
 
 def _null_inside(array: Any) -> Mask | None:
-    # `flatten` leaves out what lies under null rows, and so do the lengths once their nulls are zero.
+    # `flatten` omits the values under null rows, and so do the lengths once their nulls are zero.
     inner = null_rows(array.flatten())
     if inner is None:
         return None

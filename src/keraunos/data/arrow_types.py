@@ -10,22 +10,28 @@ from keraunos.errors import ColumnError
 
 _VECTOR_FIELDS = {"type", "size", "indices", "values"}
 _EXCERPT = 100
-IMAGE_FIELDS = ("height", "width", "nChannels", "mode", "data")  # of Spark's image struct, what pixels are read from
+IMAGE_FIELDS = (
+    "height",
+    "width",
+    "nChannels",
+    "mode",
+    "data",
+)  # the fields of Spark's image struct from which pixels are read
 
 
 def is_list(arrow_type: Any) -> bool:
-    """Whether a value of this type is an array of values."""
+    """Returns whether a value of this type is an array of values."""
     types = pa.types
     return bool(types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type))
 
 
 def is_vector(arrow_type: Any) -> bool:
-    """Whether this is a spark.ml or mllib vector as Spark sends it: a struct of type, size, indices, values."""
+    """Returns whether this is a spark.ml or mllib vector as Spark sends it: a struct of type, size, indices, values."""
     return bool(pa.types.is_struct(arrow_type)) and {field.name for field in arrow_type} == _VECTOR_FIELDS
 
 
 def is_image(arrow_type: Any) -> bool:
-    """Whether this is Spark's image struct, with or without the image's origin."""
+    """Returns whether this is Spark's image struct, with or without the image's origin."""
     if not pa.types.is_struct(arrow_type) or not {field.name for field in arrow_type} >= set(IMAGE_FIELDS):
         return False
     data = arrow_type.field("data").type
@@ -33,12 +39,12 @@ def is_image(arrow_type: Any) -> bool:
 
 
 def is_tensor(arrow_type: Any) -> bool:
-    """Whether every value is an array of one shape, which the type tells: how records of RDDs come."""
+    """Returns whether every value is an array of one shape given by the type, as in records of RDDs."""
     return isinstance(arrow_type, pa.FixedShapeTensorType)
 
 
 def is_bytes(arrow_type: Any) -> bool:
-    """Whether a value of this type is a text or a piece of binary data."""
+    """Returns whether a value of this type is a text or a piece of binary data."""
     types = pa.types
     text = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
     binary = types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_binary_view(arrow_type)
@@ -46,7 +52,7 @@ def is_bytes(arrow_type: Any) -> bool:
 
 
 def excerpt(array: Any, row: int) -> str:
-    """A row of a column as a message shows it."""
+    """Returns a row of a column as text for a message."""
     text = repr(array[row].as_py())
     return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
 

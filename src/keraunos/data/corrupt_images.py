@@ -1,4 +1,4 @@
-"""Which files could not be decoded. Runs on the driver, which tasks tell of them."""
+"""Collects the files that could not be decoded. Runs on the driver; tasks report the files to it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NAMED = 20
 
 
 class CorruptImages:
-    """The files that `read_images` could not decode, as far as its rows have been read.
+    """The files that `read_images` could not decode, among the rows that have been read so far.
 
-    Rows are decoded anew by each action that needs them. A file counts once all the same, however often it is met.
+    Each action decodes the rows that it needs again. A file still counts only once.
     """
 
     def __init__(self, spark: Any) -> None:
@@ -28,26 +28,26 @@ class CorruptImages:
 
     @property
     def files(self) -> dict[str, str]:
-        """Each file, and what is wrong with it."""
+        """Each file, and its error."""
         return dict(self.accumulator.value)
 
 
 class _Reasons:
-    """How Spark's accumulator puts dicts of reasons by file together; the driver's tells of new ones in its log."""
+    """Merges dicts of reasons by file for Spark's accumulator; on the driver it logs new ones."""
 
     def __init__(self, *, told: bool = False) -> None:
         self._told = told
 
     def __reduce__(self) -> Any:
-        # What travels to a task is silent there: its log is not where a user looks.
+        # The copy in a task logs nothing, because users do not read the log of a task.
         return (_Reasons, ())
 
     def zero(self, value: dict[str, str]) -> dict[str, str]:
-        """Nothing yet."""
+        """Returns an empty dict."""
         return {}
 
     def addInPlace(self, files: dict[str, str], more: dict[str, str]) -> dict[str, str]:
-        """Both together."""
+        """Returns both together."""
         new = {path: reason for path, reason in more.items() if path not in files}
         if self._told:
             for path, reason in list(new.items())[: max(0, _NAMED - len(files))]:

@@ -1,4 +1,4 @@
-"""1,797 handwritten digits of 8 by 8 pixels, for examples and first tries. Runs on the driver.
+"""1,797 handwritten digits of 8 by 8 pixels, for examples. Runs on the driver.
 
 They come with the package, as the bytes of `digits.npz`, so that nothing is downloaded:
 
@@ -57,6 +57,6 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """All of the digits, as arrays of the caller's own."""
+    """Returns all of the digits, as arrays of the caller's own."""
     with np.load(_FILE, allow_pickle=False) as found:
         return Digits(found["pixels"].astype(np.float64), found["digits"].astype(np.int64))

@@ -1,7 +1,7 @@
-"""Feature columns that a model encodes itself, such as text, as the numbers that are kept. Runs on workers.
+"""Converts feature columns that a model encodes itself, such as text, to the numbers that are stored. Runs on workers.
 
-A model may begin with layers that are run once per row, where rows are read: its front. What is kept of a row is then
-what these layers make, and the columns that the rest of the model reads as they are.
+A model may begin with layers that run once per row, when the rows are read: its front. The shard then stores the
+outputs of these layers, and the columns that the rest of the model reads directly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keraunos.job.columns import Slot
 
 
 class EncodedRows:
-    """From the blocks of feature columns to the blocks that are kept, which `slots` describes."""
+    """Converts the blocks of feature columns to the blocks that are stored, which `slots` describes."""
 
     def __init__(self, features: Sequence[Slot], front: Front) -> None:
         self._front = front
@@ -30,14 +30,14 @@ class EncodedRows:
         )
 
     def encoded(self, blocks: Sequence[Block]) -> list[Block]:
-        """The blocks that are kept, in the order of `slots`."""
+        """Returns the blocks to store, in the order of `slots`."""
         given = dict(zip(self._names, blocks, strict=True))
         made = self._front.encode({name: as_dense(given[name]) for name in self._front.reads})
         return [*(given[name] for name in self._front.keeps), *(made[name] for name in self._front.makes)]
 
 
 def check_kept(slots: Sequence[Slot], blocks: Sequence[Block]) -> None:
-    """Refuse arrays of strings that no layer has made into numbers: of strings, one value per row can be kept."""
+    """Raises an error for arrays of strings that no layer has encoded: only one string per row can be stored."""
     for slot, block in zip(slots, blocks, strict=True):
         if not isinstance(block, SparseRows) and block.dtype.kind == "O" and block.ndim > 1:
             raise DataError(

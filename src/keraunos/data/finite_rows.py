@@ -14,7 +14,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def odd_rows(block: Block) -> Mask | None:
-    """A mask of the rows that hold a value that is not finite; `None`, after one pass, where none does."""
+    """Returns a mask of the rows that hold a value that is not finite; `None`, after one pass, if none does."""
     values = block.values if isinstance(block, SparseRows) else block
     if values.dtype.kind != "f" or not values.size or _is_finite(values):
         return None
@@ -37,13 +37,13 @@ def first_odd(value: Any, dtype: np.dtype[Any]) -> float:
 
 
 def what_is_odd(value: float, dtype: np.dtype[Any]) -> str:
-    """What a message calls such a number."""
+    """Returns the description of such a number for a message."""
     if np.isnan(value):
         return "NaN"
     return "an infinite value" if np.isinf(value) else f"a value that is infinite as {dtype.name}"
 
 
 def _is_finite(values: Array) -> bool:
-    # A sum is finite only where every element is, and needs no temporary array; large numbers may overflow it.
+    # A sum is finite only if every element is, and needs no temporary array; large numbers may overflow it.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))

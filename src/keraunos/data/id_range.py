@@ -1,7 +1,7 @@
-"""Whether ids are ones that a model's Embedding knows, and whole numbers ones that its input holds. Runs on workers.
+"""Checks that ids are within an Embedding's range, and whole numbers within the input's type. Runs on workers.
 
-Frameworks do not say so themselves: on JAX a negative id counts from the end and a large one gives NaN, and a number
-that is too large for its type becomes another one.
+Frameworks do not check this: on JAX a negative id counts from the end, a large one returns NaN, and a number that is
+too large for its type becomes another number.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from keraunos.job.id_range import IdRange
 
 
 def check_ids(slot: Slot, block: Block, first_row: int, kept: Positions | None = None) -> None:
-    """Raise where a number is outside of what the model's input, or an Embedding behind it, takes.
+    """Raise an error if a number is outside of what the model's input, or an Embedding behind it, takes.
 
-    Rows are counted from `first_row`; where some were left out, `kept` says which ones the block has.
+    Rows are counted from `first_row`; if some were omitted, `kept` says which ones the block contains.
     """
     if slot.kind != "number" or (slot.dtype is None and not slot.ids):
         return
@@ -29,12 +29,12 @@ def check_ids(slot: Slot, block: Block, first_row: int, kept: Positions | None =
     if not rows.size:
         return
     flat = rows.reshape(len(rows), -1)
-    _check_type(_Rows(slot, flat, first_row, kept))
+    _check_type(_CheckedRows(slot, flat, first_row, kept))
     for ids in slot.ids:
-        _check_range(_Rows(slot, flat, first_row, kept), ids)
+        _check_range(_CheckedRows(slot, flat, first_row, kept), ids)
 
 
-class _Rows:
+class _CheckedRows:
     def __init__(self, slot: Slot, flat: Array, first_row: int, kept: Positions | None) -> None:
         self.slot = slot
         self.flat = flat
@@ -42,7 +42,7 @@ class _Rows:
         self._kept = kept
 
     def positions(self, ids: IdRange) -> Positions:
-        """Where the ids are in each row."""
+        """Returns the positions of the ids in each row."""
         width = self.flat.shape[1]
         own = np.asarray(ids.positions, dtype=np.int64)
         if ids.period:
@@ -51,7 +51,7 @@ class _Rows:
         return inside
 
     def first(self, wrong: npt.NDArray[np.bool_], positions: Positions) -> tuple[str, str]:
-        """The column of the first wrong number, with what it is for, and what was received."""
+        """Returns the column of the first wrong number, with what it is for, and what was received."""
         row = int(np.argmax(wrong.any(axis=1)))
         position = int(positions[np.argmax(wrong[row])])
         slot = self.slot
@@ -62,8 +62,8 @@ class _Rows:
         return f"Column {name!r}{use}", f"Received: {value!r} in row {number}."
 
 
-def _check_type(rows: _Rows) -> None:
-    """Whole numbers fit the input's type of whole numbers."""
+def _check_type(rows: _CheckedRows) -> None:
+    """Raises an error if whole numbers do not fit the input's integer type."""
     flat, dtype = rows.flat, rows.slot.dtype or ""
     if flat.dtype.kind not in "iu" or "int" not in dtype:
         return
@@ -72,12 +72,12 @@ def _check_type(rows: _Rows) -> None:
         return
     column, received = rows.first((flat < least) | (flat > most), np.arange(flat.shape[1]))
     raise DataError(
-        f"{column} holds a number that the model's input has no place for: it is read as {dtype}, from {least} to "
+        f"{column} holds a number that the model's input cannot represent: it is read as {dtype}, from {least} to "
         f"{most}. {received} Give the model an Input of a larger type (on JAX int64 is int32), or index the values."
     )
 
 
-def _check_range(rows: _Rows, ids: IdRange) -> None:
+def _check_range(rows: _CheckedRows, ids: IdRange) -> None:
     positions = rows.positions(ids)
     every = len(positions) == rows.flat.shape[1]
     found = rows.flat if every else rows.flat[:, positions]
@@ -106,7 +106,7 @@ def _check_range(rows: _Rows, ids: IdRange) -> None:
 
 
 def _float_type(found: Array, dtype: str | None) -> str | None:
-    """The float type that the ids pass through on their way to the Embedding."""
+    """Returns the float type to which the ids are converted before the Embedding."""
     if found.dtype.kind == "f":
         return str(found.dtype.name)
     return dtype if dtype in {"float16", "float32", "float64"} else None

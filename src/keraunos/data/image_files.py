@@ -1,7 +1,7 @@
 """One encoded image to the bytes of Spark's image struct. Runs on executors.
 
-Pillow decodes JPEG, PNG and what else it knows. Whatever a file holds, what comes out has one or three channels of 8
-bits, upright, and, where a size is asked for, that size.
+Pillow decodes JPEG, PNG and its other formats. Every decoded image has one or three channels of 8 bits, is upright, and
+has the requested size, if any.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import numpy as np
 from keraunos.errors import DataError, one_of
 
 CROPS = ("center", "random", None)
-# As many as Pillow warns from. A file of a few kilobytes can claim a thousand times as many, and take the memory.
+# Pillow's own limit for a warning. A file of a few kilobytes can claim a thousand times as many pixels.
 MAX_PIXELS = 89_478_485
 CV_8UC1, CV_8UC3 = 0, 16
 
 
 @dataclass(frozen=True)
 class Framing:
-    """What becomes of an image: its size, how much of it is seen, and its channels.
+    """How an image is converted: its size, its crop and its channels.
 
     Attributes:
-        size: the height and the width to come out; `None` keeps each image as it is.
-        crop: `"center"` or `"random"`: the shorter side becomes `resize`, and a square of `size` is cut out in the
-            middle, or at a place that depends on the file's path and `seed` only; `None` squeezes all of the image
-            into the square.
-        resize: the length that the shorter side gets before it is cropped; `None` stands for `size`.
+        size: the height and the width of the result; `None` keeps the size of each image.
+        crop: `"center"` or `"random"`: the shorter side becomes `resize`, and a square of `size` is cut out at
+            the center, or at a position that depends on the file's path and `seed` only; `None` squeezes the whole
+            image into the square.
+        resize: the length that the shorter side gets before it is cropped; `None` means `size`.
         channels: 3 for colour, 1 for grey.
-        seed: chooses among random crops.
+        seed: of random crops.
         max_pixels: the largest image that is decoded, as its width times its height.
     """
 
@@ -80,7 +80,7 @@ class Decoded:
 
 
 def decode(content: bytes, path: str, framing: Framing) -> Decoded:
-    """The image that a file holds; what Pillow cannot read raises whatever its decoders raise."""
+    """Returns the image in a file. If Pillow cannot read it, raises the exception of Pillow's decoder."""
     from PIL import Image, ImageOps
 
     mode = "RGB" if framing.channels == 3 else "L"
@@ -92,7 +92,7 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
                 "are decoded"
             )
         if framing.size is not None:
-            # A JPEG can be decoded at a half, a quarter or an eighth, which saves most of the time.
+            # A JPEG can be decoded at 1/2, 1/4 or 1/8 of its size, which saves most of the time.
             side = framing.resize or framing.size
             opened.draft(mode, (side, side))
         # In place, so that an image that is upright already is not copied.
@@ -108,7 +108,7 @@ def decode(content: bytes, path: str, framing: Framing) -> Decoded:
 
 @contextmanager
 def own_limit() -> Iterator[None]:
-    """Pillow's own limit belongs to the process, and only warns at first: here each image is held against ours."""
+    """Checks an image against our limit. Pillow's own limit applies to the whole process, and at first only warns."""
     from PIL import Image
 
     before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
@@ -130,7 +130,7 @@ def _framed(image: Any, path: str, framing: Framing) -> Any:
 
 
 def _window(width: int, height: int, path: str, framing: Framing) -> tuple[float, float, float, float]:
-    """The part of the image that is seen, as left, top, right and bottom."""
+    """Returns the part of the image that remains, as left, top, right and bottom."""
     if framing.crop is None or framing.size is None:
         return (0, 0, width, height)
     side = min(width, height) * framing.size / (framing.resize or framing.size)
@@ -140,7 +140,7 @@ def _window(width: int, height: int, path: str, framing: Framing) -> tuple[float
 
 
 def _place(path: str, seed: int) -> tuple[float, float]:
-    """Two fractions from 0 to 1 that are always the same for a path: a task that runs again sees the same crop."""
+    """Two fractions from 0 to 1 that are always the same for a path, so that a retried task cuts the same crop."""
     digest = hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest()
     first, second = np.frombuffer(digest, dtype="<u4") / 0xFFFFFFFF
     return float(first), float(second)

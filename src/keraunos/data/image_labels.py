@@ -1,4 +1,4 @@
-"""The classes of images: from the folders they are in, or from a list. Runs on the driver."""
+"""The classes of images, from their folders or from a list. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SHOWN = 3
 def labelled(
     spark: Any, path: str, files: Any, labels: str | None, classes: Sequence[str] | None
 ) -> tuple[Any, list[str] | None]:
-    """The files with a column `label`, and the names of the classes where they have names."""
+    """Returns the files with a column `label`, and the names of the classes where they have names."""
     if labels is None:
         if classes is not None:
-            raise DataError(f"`classes` must be left out where there are no labels. Received: {list(classes)!r}.")
+            raise DataError(f"`classes` must be left out if there are no labels. Received: {list(classes)!r}.")
         return files, None
     if not isinstance(labels, str):
         raise DataError(f"`labels` must be 'folders', the path of a list, or None. Received: {labels!r}.")
@@ -49,7 +49,7 @@ class _Folder:
         self.name = self._folder.uri.rstrip("/")
 
     def folders(self) -> list[str]:
-        """The names of the sub-folders, in their order; those that Spark does not look into are left out."""
+        """Returns the names of the sub-folders, in their order; those that Spark skips are omitted."""
         return [name for name in self._folder.folders() if not name.startswith((".", "_"))]
 
     @property
@@ -68,7 +68,7 @@ def _from_folders(files: Any, root: _Folder, given: list[str] | None) -> tuple[A
             f"Labels from folders need {expected}. Received: {unknown or 'no folder'!r} in {root.name!r}. "
             "Other labels come from a list, labels='path/of/list.txt', or not at all, labels=None."
         )
-    # A file that is in no sub-folder has no label; told with its name where it is met.
+    # A file that is in no sub-folder has no label; the error names it when it is read.
     folder = f"element_at(split({root.relative}, '/'), 1)"
     lost = "raise_error(concat('The image ', path, ' is in none of the folders of the classes.'))"
     number = f"array_position({_sql_array(names)}, {folder}) - 1"
@@ -95,7 +95,7 @@ def _from_list(
 
 
 def _parsed(lines: Sequence[str], path: str) -> dict[str, str]:
-    """The label of each listed file."""
+    """Returns the label of each listed file."""
     listed: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -116,7 +116,7 @@ def _parsed(lines: Sequence[str], path: str) -> dict[str, str]:
 
 
 def _tell_missing(placed: Any, chosen: Any, path: str, root: _Folder) -> None:
-    """Say which files of the list are not there; of the images themselves nothing is read for it."""
+    """Log which files of the list are missing; the images are not read for this."""
     missing = chosen.join(placed.select("listed"), on="listed", how="left_anti").select("listed")
     found = [row[0] for row in missing.limit(_SHOWN).collect()]
     if found:

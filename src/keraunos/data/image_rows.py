@@ -1,7 +1,7 @@
 """Columns of Spark's image struct as arrays. Runs on workers.
 
-A block of images stays in bytes, a quarter of what floats take, with its channels already where the model wants them;
-only a batch becomes floats. No Python object is made for a row: the pixels are viewed in Arrow's own buffer.
+A block of images is stored as bytes, a quarter of the size of floats, with its channels already in the model's layout.
+Only a batch is converted to floats. No Python object is created per row: the pixels are views into Arrow's own buffer.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from keraunos.errors import DataError
 from keraunos.job.columns import Slot
 from keraunos.job.pixels import Pixels
 
-# OpenCV's numbers of the types that hold a byte a channel, and how many channels each has.
+# OpenCV's numbers of the types that hold one byte per channel, and how many channels each has.
 _CHANNELS_OF = {0: 1, 16: 3, 24: 4}
 
 Size = tuple[int, int, int]
 
 
 def image_size(name: str, array: Any, number: Callable[[int], int], known: tuple[int, ...] | None) -> Size:
-    """The height, width and channels that all images of a column have, as those before them.
+    """Returns the height, width and channels that all images of a column have, as those before them.
 
     Args:
         name: the column.
         array: its Arrow struct, without nulls.
-        number: gives the number of a row of `array` in the stream.
-        known: what the images before these have.
+        number: returns the number of a row of `array` in the stream.
+        known: the height, width and channels of the previous images.
     """
     modes = _numbers(array, "mode")
     wrong = np.flatnonzero(~np.isin(modes, list(_CHANNELS_OF)))
@@ -58,7 +58,7 @@ def image_size(name: str, array: Any, number: Callable[[int], int], known: tuple
 
 
 def image_block(slot: Slot, array: Any, size: Size) -> Array:
-    """The images of a column as one block of bytes, laid out as the slot's pixels are to be."""
+    """Returns the images of a column as one block of bytes, in the layout of the slot."""
     assert slot.pixels is not None
     rows = _bytes_of(array.field("data"), len(array) * math.prod(size)).reshape(len(array), *size)
     rows = _laid_out(rows, slot.pixels)
@@ -76,7 +76,7 @@ def as_inputs(slots: Sequence[Slot], arrays: Arrays, floatx: str) -> Arrays:
 
 
 def scaled(slot: Slot, rows: Array, floatx: str) -> Array:
-    """A block of images as the numbers that the model gets; of anything else, the block itself."""
+    """Returns a block of images as the numbers that the model gets; of anything else, the block itself."""
     pixels = slot.pixels
     if pixels is None or pixels.scale is None:
         return rows
@@ -89,7 +89,7 @@ def scaled(slot: Slot, rows: Array, floatx: str) -> Array:
 
 
 def _subtract(out: Array, offsets: Array, pixels: Pixels, slot: Slot) -> None:
-    """Take one number a channel off, in loops that are longer than the few channels of a pixel."""
+    """Subtract one number per channel, in loops that are longer than the few channels of a pixel."""
     flat = out.reshape(len(out), -1)
     channels = len(offsets)
     if flat.shape[1] % channels or (out.ndim == 4 and out.shape[3 if pixels.layout == "HWC" else 1] != channels):
@@ -104,21 +104,21 @@ def _subtract(out: Array, offsets: Array, pixels: Pixels, slot: Slot) -> None:
 
 
 def _laid_out(rows: Array, pixels: Pixels) -> Array:
-    """The channels where the model wants them, once for all epochs."""
+    """Returns the images in the model's layout, converted once for all epochs."""
     shape = rows.shape
     order = [2, 1, 0, 3][: shape[3]] if pixels.order == "RGB" and shape[3] > 1 else list(range(shape[3]))
     if pixels.layout == "HWC" and order == sorted(order):
         return rows
     out = np.empty((shape[0], *pixels.shape_of(*shape[1:])), dtype=np.uint8)
     target = out if pixels.layout == "HWC" else np.moveaxis(out, 1, -1)
-    # Plane by plane, which numpy copies in loops that are longer than the few channels of a pixel.
+    # By plane, which numpy copies in longer loops than the few channels of a pixel.
     for to, channel in enumerate(order):
         target[..., to] = rows[..., channel]
     return out
 
 
 def _bytes_of(data: Any, total: int) -> Array:
-    """The values of a binary column, one behind the other, where Arrow has them."""
+    """Returns the concatenated values of a binary column, as a view of Arrow's buffer."""
     wide = pa.types.is_large_binary(data.type)
     _, offsets, values = data.buffers()
     if values is None:

@@ -1,8 +1,8 @@
 """A folder of images as a DataFrame. Runs on the driver; the decoding runs on executors.
 
 `read_images` finds the files with Spark's own `binaryFile` source, on any Hadoop file system, and decodes them with
-Pillow where the rows are needed: nothing is read before an action runs. Its images are Spark's image struct, so that
-whatever reads Spark's `image` source reads them too.
+Pillow when the rows are needed: nothing is read before an action runs. Its images are Spark's image struct, so code
+that reads Spark's `image` source can read them, too.
 """
 
 from __future__ import annotations
@@ -56,31 +56,32 @@ def read_images(
     partitions: int | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Any:
-    """The images under a folder, with the columns `image` and, unless `labels` is `None`, `label`.
+    """Returns the images under a folder, with the columns `image` and, unless `labels` is `None`, `label`.
 
     An image is Spark's image struct: `origin` (the file), `height`, `width`, `nChannels`, `mode` (OpenCV's: 16 for
     three channels of 8 bits, 0 for one) and `data`, rows from the top, with the channels of a pixel in the order BGR.
     Files of the suffixes in `SUFFIXES` are read, in any case, at any depth. Images are turned upright as their EXIF
-    data says. Transparency is dropped. Empty files are not seen: Spark's sources pass over them.
+    data says. Transparency is dropped. Empty files are skipped, as by Spark's own sources.
 
     Args:
         spark: the session.
         path: a folder on any Hadoop file system.
-        size: the height and width that every image gets, resampled bilinearly; `None` leaves each as it is.
+        size: the height and width of every image, resampled bilinearly; `None` keeps the size of each image.
         labels: `"folders"`: the sub-folder of `path` that a file is in, at whatever depth, is its class, and classes
             are numbered in the order of their names. Or the path of a list with lines `relative/path label`; files
-            that are not listed are left out, and labels are class numbers or, if any is none, names. `None`: no labels.
-        classes: the names of all classes in the order of their numbers, where that must not depend on what is found.
+            that are not listed are skipped, and labels are class numbers or, if any is not a number, names. `None`: no
+            labels.
+        classes: the names of all classes in the order of their numbers, if the numbers must not depend on the folder.
         crop: `"center"`: the shorter side is made `size` long and the middle is cut out. `"random"`: the same, but at
             a place that depends on the file and `seed`. `None`: the whole image is squeezed into the square.
         resize: what the shorter side is made before the crop, such as 256 for a `size` of 224.
         channels: 3 for colour, 1 for grey.
-        seed: chooses among random crops.
-        on_corrupt: what becomes of a file that cannot be decoded: `"skip"` leaves its row out, and the driver's log and
-            `corrupt` say so; `"null"` keeps the row with a null as image; `"fail"` raises.
+        seed: of random crops.
+        on_corrupt: what to do with a file that cannot be decoded: `"skip"` omits its row and reports it in the driver's
+            log and in `corrupt`; `"null"` keeps the row with a null image; `"fail"` raises.
         corrupt: counts such files while rows are read.
-        partitions: how many partitions to decode in. `None`: some for each core where there are as many files, and
-            more where each would have more than about a thousand.
+        partitions: the number of partitions in which to decode. `None`: several per core if there are enough files, and
+            more if each would have more than about a thousand.
         max_pixels: the largest image that is decoded, as its width times its height; a larger one counts as a file
             that cannot be decoded. A small file can claim any size, and decoding takes 4 to 10 bytes per pixel.
     """
@@ -106,7 +107,7 @@ def read_images(
 
 
 def class_names(frame: Any, label: str = "label") -> list[str]:
-    """The names of the classes that the numbers in a column of `read_images` stand for."""
+    """Returns the names of the classes for the numbers in a label column of `read_images`."""
     metadata = frame.schema[label].metadata or {}
     names = metadata.get("ml_attr", {}).get("vals")
     if names is None:
@@ -118,8 +119,8 @@ def class_names(frame: Any, label: str = "label") -> list[str]:
 
 
 def decode_batches(framing: Framing, on_corrupt: str, corrupt: Any, batches: Iterable[Any]) -> Iterator[Any]:
-    """Encoded files to images, batch by batch; those with a label keep it."""
-    rows = _Rows()
+    """Decode files to images, batch by batch, with their labels, if any."""
+    rows = _ImageBatch()
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         labels = columns["label"].to_pylist() if "label" in columns else None
@@ -135,8 +136,8 @@ def decode_batches(framing: Framing, on_corrupt: str, corrupt: Any, batches: Ite
             yield rows.batch(labelled=labels is not None)
 
 
-class _Rows:
-    """Images on their way into an Arrow batch."""
+class _ImageBatch:
+    """Collects images for an Arrow batch."""
 
     def __init__(self) -> None:
         self.images: list[Decoded | None] = []
@@ -151,7 +152,7 @@ class _Rows:
         self.bytes += 0 if image is None else len(image.data)
 
     def batch(self, *, labelled: bool) -> Any:
-        """All of them as a record batch; begins anew."""
+        """Returns all of them as a record batch; starts again."""
         images = self.images
         fields = [
             pa.array(self._origins, pa.string()),
@@ -173,7 +174,7 @@ def _decoded(content: Any, path: str, framing: Framing, on_corrupt: str, corrupt
     try:
         return decode(content, path, framing)
     except Exception as error:
-        # Pillow's decoders raise whatever they meet: OSError, SyntaxError, ValueError, struct.error and more.
+        # Pillow's decoders raise many types: OSError, SyntaxError, ValueError, struct.error and more.
         reason = f"{type(error).__name__}: {error}"
         if on_corrupt == "fail":
             raise DataError(
@@ -185,17 +186,20 @@ def _decoded(content: Any, path: str, framing: Framing, on_corrupt: str, corrupt
 
 
 def _cut(files: Any, found: int, wanted: int | None, cores: int) -> Any:
-    """The files in as many partitions as wanted, or in as few as keep the cores busy; `found` are there already."""
+    """Returns the files in as many partitions as wanted, or in as few as keep the cores busy.
+
+    `found` is the current number of partitions.
+    """
     if wanted is None:
         return files.coalesce(max(1, _TASKS_A_CORE * cores, found // _CUTS_A_TASK))
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise DataError(f"`partitions` must be a whole number of at least 1, or None. Received: {wanted!r}.")
-    # Few of unequal sizes would come together in one; then it is worth a shuffle of the encoded files.
+    # A coalesce could join unequal partitions; a shuffle of the encoded files is then cheaper.
     return files.coalesce(wanted) if found >= 4 * wanted or found == wanted else files.repartition(wanted)
 
 
 def _described(images: Any, framing: Framing, names: Sequence[str] | None) -> Any:
-    """The DataFrame with what is known of its columns in their metadata, where it is found before a row is read."""
+    """The DataFrame with metadata about its columns, which can be read before any row."""
     if framing.size is not None:
         size = {"height": framing.size, "width": framing.size, "nChannels": framing.channels}
         images = images.withMetadata("image", {"image": size})
@@ -206,6 +210,6 @@ def _described(images: Any, framing: Framing, names: Sequence[str] | None) -> An
 
 
 def _any_case(suffixes: Sequence[str]) -> str:
-    """A glob of files with one of the suffixes in whatever case; Hadoop's globs know no other way."""
+    """Returns a glob of files with one of the suffixes in any case, since Hadoop's globs are case-sensitive."""
     spelled = ("".join(f"[{letter}{letter.upper()}]" for letter in suffix) for suffix in suffixes)
     return f"*.{{{','.join(spelled)}}}"

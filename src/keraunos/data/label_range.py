@@ -1,4 +1,4 @@
-"""Whether class labels are ones that the model knows. Runs on workers, as rows arrive."""
+"""Checks that class labels are within the model's range. Runs on workers, as rows arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keraunos.job.columns import Slot
 
 
 def check_classes(slot: Slot, block: Block, first_row: int) -> None:
-    """Raise where a label is no whole number from 0 up to the slot's number of classes."""
+    """Raises `DataError` if a label is not a whole number from 0 to the slot's number of classes minus 1."""
     if slot.classes is None:
         return
     labels = as_dense(block)

@@ -8,12 +8,12 @@ from keraunos.data.sparse_rows import Block, SparseRows, as_dense
 from keraunos.errors import DataError
 from keraunos.job.columns import Slot
 
-# Up to here the zeros cost less than finding the ones when a batch is formed.
+# Up to this size, storing the zeros costs less than building one-hot rows per batch.
 _DENSE_CLASSES = 64
 
 
 def one_hot_rows(slot: Slot, block: Block) -> Block:
-    """A row for each class number, which `check_classes` has seen to be one: zeros, and a one at its place."""
+    """Returns a row for each class number, which `check_classes` has checked: zeros, and a one at its position."""
     labels = as_dense(block)
     if labels.shape[1:] not in ((), (1,)):
         raise DataError(

@@ -17,7 +17,7 @@ from keraunos.job.columns import Slot
 
 
 def padded_rows(slot: Slot, array: Any, numbers: Callable[[Any], Array], number: Callable[[int], int]) -> Array:
-    """One row for each array of the column: cut to `slot.cut`, and filled with zeros up to `slot.length`.
+    """Returns one row for each array of the column: cut to `slot.cut`, and filled with zeros up to `slot.length`.
 
     As `keras.utils.pad_sequences(padding="post", truncating="post")` does it. `numbers` turns a flat Arrow array into
     numpy's, and `number` a row of this batch into one of the whole stream.
@@ -47,7 +47,7 @@ def padded_rows(slot: Slot, array: Any, numbers: Callable[[Any], Array], number:
 def _elements(
     slot: Slot, array: Any, numbers: Callable[[Any], Array], number: Callable[[int], int], ends: Positions
 ) -> Array:
-    """The elements of all arrays behind each other; where they are arrays themselves, all have one shape."""
+    """Returns the elements of all arrays behind each other; if they are arrays themselves, all have one shape."""
     flat = array.flatten()
     shape = [len(flat)]
     while is_list(flat.type):

@@ -1,9 +1,9 @@
 """Records of an RDD as Arrow columns, chunk by chunk. Runs on workers.
 
-A record is a tuple or list with one entry a column, a dict or `Row` with the columns' names, a `LabeledPoint`, or, for
-a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or mllib
-vector, or, for models that take them, bytes or text. Python looks at each record once; the elements of arrays are
-copied by numpy only. Several rows may also come as one `RowBlock`.
+A record is a tuple or list with one entry per column, a dict or `Row` with the columns' names, a `LabeledPoint`, or,
+for a job that reads one column, the entry alone. An entry is a number, an array of any shape, a list, a spark.ml or
+mllib vector, or, for models that take them, bytes or text. Python handles each record once; only numpy copies the
+elements of arrays. A record may also be a `RowBlock` of several rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keraunos.errors import DataError
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_BYTES = 4 << 20
 _EXCERPT = 100
-# Told by their names: workers below the launcher know nothing of Spark.
+# Recognized by their names, because workers do not import Spark.
 _BYTES = (bytes, bytearray, str)
 _DENSE, _SPARSE, _LABELED = "DenseVector", "SparseVector", "LabeledPoint"
 
@@ -35,9 +35,10 @@ class RowBlock:
 
 
 def arrow_columns(records: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The records as mappings from column name to `pyarrow.Array`, which an `ArrowReader` takes like any batch.
+    """Yields the records as mappings from column name to `pyarrow.Array`, which an `ArrowReader` takes like any batch.
 
-    `names` are the columns in the order of a record's entries. A record that is ragged, mistyped or incomplete raises.
+    `names` are the columns in the order of a record's entries. Raises `DataError` for a record that is ragged, mistyped
+    or incomplete.
     """
     columns = [_Column(name) for name in names]
     source = iter(records)
@@ -73,7 +74,7 @@ def _by_column(chunk: Sequence[Any], names: Sequence[str], first: int) -> Sequen
 
 
 def _entries(record: Any, names: Sequence[str], number: int) -> Sequence[Any]:
-    """What one record holds for each column."""
+    """Returns the entry of one record for each column."""
     entries: Sequence[Any]
     if isinstance(record, (tuple, list)):
         fields: Sequence[str] = getattr(record, "__fields__", ())
@@ -105,7 +106,7 @@ def _wrong_record(what: str, names: Sequence[str], record: Any, number: int) -> 
 
 
 class _Column:
-    """One column: what its first entry was like is what all others must be like."""
+    """One column. All entries must have the type and shape of the first one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -115,7 +116,7 @@ class _Column:
         self._holds_bytes = False
 
     def arrow(self, values: Sequence[Any], first: int) -> Any:
-        """The entries of a chunk, whose first record has the number `first`, as an Arrow array."""
+        """Returns the entries of a chunk, whose first record has the number `first`, as an Arrow array."""
         if self._holds_bytes or (self._shape is None and isinstance(values[0], _BYTES)):
             return self._binary(values, first)
         kinds = set() if isinstance(values, np.ndarray) else {kind.__name__ for kind in set(map(type, values))}
@@ -151,7 +152,7 @@ class _Column:
         return stacked
 
     def _odd_one(self, values: Sequence[Any], first: int) -> DataError:
-        """The error for a chunk that is no array: it tells the first record at fault."""
+        """Returns the error for a chunk that is no array: it tells the first record at fault."""
         expected = self._shape
         for number, value in enumerate(values, first):
             try:
@@ -171,7 +172,7 @@ class _Column:
         return self._wrong("numbers of types that do not go together", "one type", values, first, first)
 
     def _of_one_type(self, array: Array, values: Sequence[Any], first: int) -> Array:
-        """In the type of the first chunk; where a number does not fit that, it is refused."""
+        """Convert to the type of the first chunk; raises an error if a number does not fit."""
         native = array.dtype.newbyteorder("=")
         if native.kind == "f" and native.itemsize > 8:
             native = np.dtype(np.float64)

@@ -11,7 +11,7 @@ from keraunos.errors import JobError
 
 
 def regroup(blocks: Iterable[Arrays], batch_size: int) -> Iterator[Arrays]:
-    """The same rows in the same order as arrays of `batch_size` rows; the last may be shorter.
+    """Yields the same rows in the same order as arrays of `batch_size` rows; the last may be shorter.
 
     A block is read only when its rows are needed, and a batch is given as soon as it is full. A batch that lies
     within one block is a view of it, which may be read-only; others are copies.
@@ -36,12 +36,12 @@ def regroup(blocks: Iterable[Arrays], batch_size: int) -> Iterator[Arrays]:
 
 
 def arrays_rows(arrays: Arrays) -> int:
-    """The number of rows of one array, or of a dict of them."""
+    """Returns the number of rows of one array, or of a dict of them."""
     return len(next(iter(arrays.values()))) if isinstance(arrays, dict) else len(arrays)
 
 
 def padded(arrays: Arrays, rows: int) -> Arrays:
-    """The same rows and, behind them, the last one again, up to that many.
+    """Returns the same rows and, behind them, the last one again, up to that many.
 
     A model is known to accept the last row; zeros might be outside of what a lookup has.
     """
@@ -51,7 +51,7 @@ def padded(arrays: Arrays, rows: int) -> Arrays:
 
 
 def first_rows(arrays: Arrays, rows: int) -> Arrays:
-    """The first rows of one array, or of each of a dict of them."""
+    """Returns the first rows of one array, or of each of a dict of them."""
     return _slice(arrays, 0, rows)
 
 

@@ -1,6 +1,6 @@
-"""A 128-bit hash of each row's content, by which a shard is put in an order of its own. Runs on workers.
+"""A 128-bit hash of each row's content, by which a shard sorts its rows. Runs on workers.
 
-Spark does not keep row order across a shuffle, so rows must be told apart by what they hold. Each of the two
+Spark does not preserve row order across a shuffle, so rows must be identified by their content. Each of the two
 64-bit words is a multilinear hash: the row's bytes as 32-bit words, each times a 64-bit key of its position, summed
 modulo 2**64. Words of 32 bits matter: the product of a 64-bit word whose low bits are zero, as in most floats,
 would keep few bits. A zero word adds nothing, so a vector hashes alike whether it is stored dense or sparse. Values
@@ -30,7 +30,7 @@ _ALL_BITS = (1 << 64) - 1
 
 
 class RowHasher:
-    """Hashes rows made of one block for each slot; keeps the keys of the positions it has seen."""
+    """Hashes rows that consist of one block per slot; caches the keys of positions."""
 
     def __init__(self) -> None:
         self._tables: dict[int, Hashes] = {}
@@ -94,7 +94,7 @@ def canonical_order(hashes: Hashes) -> npt.NDArray[np.int64]:
 
 
 def _of_bytes(slot: int, block: Array) -> Hashes:
-    # Values of any length, each by itself.
+    # Values of any length are hashed one by one.
     person = slot.to_bytes(16, "big")
     digests = (hashlib.blake2b(value, digest_size=16, person=person).digest() for value in block)
     hashes: Hashes = np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
@@ -112,7 +112,7 @@ def _words(flat: Array) -> npt.NDArray[np.uint32]:
     size = flat.dtype.itemsize
     if size >= 4 or (flat.dtype.kind != "f" and (flat.shape[1] * size) % 4 == 0 and flat.shape[1]):
         return flat.view(np.uint32)
-    # Half floats too get a word each, so that an element's key depends on its position alone, dense or sparse.
+    # Half floats also get one word each, so that an element's key depends only on its position, dense or sparse.
     return flat.view(f"u{size}").astype(np.uint32)
 
 

@@ -1,4 +1,4 @@
-"""Whether rows have the shape that a model takes. Runs on workers, as rows arrive."""
+"""Checks that rows have the shape of the model's input. Runs on workers, as rows arrive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keraunos.job.columns import Slot
 
 
 def check_shape(slot: Slot, block: Block, first_row: int) -> None:
-    """Raise where the rows of a block do not fit the shape of its slot."""
+    """Raise an error if the rows of a block do not fit the shape of its slot."""
     if slot.shape is None:
         return
     shape = (block.width,) if isinstance(block, SparseRows) else block.shape[1:]

@@ -1,4 +1,4 @@
-"""How much each row counts: the weight column and the weights of classes. Runs on workers."""
+"""The weight of each row, from the weight column and the class weights. Runs on workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = npt.NDArray[np.float32]
 
 
 def row_weights(column: str, block: Block, first_row: int) -> Weights:
-    """A weight column as float32; a negative, infinite or NaN weight raises."""
+    """Returns a weight column as float32; a negative, infinite or NaN weight raises."""
     if isinstance(block, SparseRows) or block.ndim != 1:
         raise ColumnError(f"`weightCol` must be a column of single numbers. Received: arrays in column {column!r}.")
     with np.errstate(over="ignore"):
@@ -31,7 +31,7 @@ def row_weights(column: str, block: Block, first_row: int) -> Weights:
 
 
 def is_validation(column: str, block: Block) -> npt.NDArray[np.bool_]:
-    """A validation indicator column as booleans: true, or any number but 0, for a validation row."""
+    """Returns a validation indicator column as booleans: true, or any number but 0, for a validation row."""
     if isinstance(block, SparseRows) or block.ndim != 1 or block.dtype.kind not in "biu":
         found = "vectors" if isinstance(block, SparseRows) else f"{block.dtype.name} of shape {block.shape[1:]}"
         raise ColumnError(
@@ -42,7 +42,10 @@ def is_validation(column: str, block: Block) -> npt.NDArray[np.bool_]:
 
 
 def class_factors(column: str, labels: Array, class_weight: Mapping[int, float], first_row: int) -> Weights:
-    """The weight of each row's class; a class without one weighs 1. One-hot rows are read as their largest element."""
+    """Returns the weight of each row's class; a class without one weighs 1.
+
+    One-hot rows are read as their largest element.
+    """
     classes = _classes(column, labels, first_row)
     known = np.array(sorted(class_weight), dtype=np.int64)
     weights = np.array([class_weight[label] for label in known.tolist()], dtype=np.float32)

@@ -1,8 +1,8 @@
 """One worker's rows, read once and then batched epoch after epoch. Runs on workers.
 
-A `ShardBuilder` takes Arrow batches as they come and gives a `Shard`: contiguous columns, in memory or in
-memory-mapped files, and an order by content, so that what follows does not depend on how the rows arrived. Every
-epoch's order is a pure function of the seed, the epoch, the rank and the rows.
+A `ShardBuilder` takes Arrow batches as they arrive and builds a `Shard`: contiguous columns, in memory or in
+memory-mapped files, sorted by content, so that the training does not depend on the order of arrival. The order of each
+epoch is a pure function of the seed, the epoch, the rank and the rows.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from keraunos.errors import DataError, JobError
 from keraunos.job.columns import Columns, Slot
 from keraunos.job.schedule import count_batches
 
-# Apart, so that an epoch's order, the choice of validation rows and the draws share no random numbers.
+# Separate streams, so that an epoch's order, the choice of validation rows and the draws share no random numbers.
 _SHUFFLE, _SPLIT, _DRAW = 0, 1, 2
 
 
 class ShardBuilder:
-    """Gathers rows from Arrow batches; as a context manager it leaves nothing behind, whatever happens.
+    """Collects rows from Arrow batches; as a context manager it always frees its files.
 
     Args:
         columns: what to read from each batch.
-        budget: how many bytes of rows to keep in memory; with more, all rows go to files.
-        spool_dir: where those files go; `None` stands for the system's temporary directory.
-        floatx: the type that float64 and decimals become.
-        class_weight: the factor on the weights of training rows of a class.
-        front: layers of the model that are run on the features here, once per row; what they make is kept.
+        budget: how many bytes of rows to store in memory; beyond it, all rows are written to files.
+        spool_dir: the directory of those files; `None` is the system's temporary directory.
+        floatx: the type to which float64 and decimals are converted.
+        class_weight: the factor on the weights of training rows per class.
+        front: layers of the model that run on the features here, once per row; their outputs are stored.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ShardBuilder:
         self._floatx = floatx
         self._class_weight = dict(class_weight or {})
         self._reader = ArrowReader([*columns.features, *columns.labels], floatx=floatx, allow_nan=columns.allow_nan)
-        # A weight is float32 whatever the model computes in, so it is read as it is.
+        # A weight is float32 whatever the model's float type, so it is read without conversion.
         self._weight_reader = _scalar_reader(columns.weight)
         self._validation_reader = _scalar_reader(columns.validation)
         self._hasher = RowHasher()
@@ -97,7 +97,7 @@ class ShardBuilder:
         return self._spool.spilled
 
     def add(self, batch: ArrowColumns) -> None:
-        """Add the rows of a `pyarrow.RecordBatch`; what is wrong with them raises here."""
+        """Add the rows of a `pyarrow.RecordBatch`. Raises `DataError` if a row is invalid."""
         first_row = self._reader.rows
         blocks = self._reader.read(batch)
         if self._reader.rows == first_row:
@@ -124,7 +124,7 @@ class ShardBuilder:
         self._hashes.append(self._hasher.hash([*blocks, *extra]))
 
     def build(self, *, seed: int, rank: int, validation_split: float = 0.0) -> Shard:
-        """The shard of all rows added; nothing can be added after it."""
+        """Returns the shard of all rows added; nothing can be added after it."""
         if self._validation is not None and validation_split:
             raise JobError(
                 "Validation rows must be chosen either by `validationIndicatorCol` or by `validationSplit`. "
@@ -136,7 +136,7 @@ class ShardBuilder:
             chosen = self._validation.finish()[order]
         else:
             chosen = _chosen_for_validation(len(order), validation_split, _generator(seed, _SPLIT, rank))
-        rows = _Rows(
+        rows = _StoredRows(
             columns=self._kept,
             floatx=self._floatx,
             slots=tuple(store.finish() for store in self._slots) if len(order) else (),
@@ -153,7 +153,7 @@ class ShardBuilder:
         )
 
     def close(self) -> None:
-        """Let go of everything that no shard has taken over."""
+        """Free everything that no shard uses."""
         self._spool.close()
 
     def __enter__(self) -> Self:
@@ -180,9 +180,9 @@ class ShardBuilder:
 
 
 class Shard:
-    """One worker's rows, split into training and validation rows, each in an order by content.
+    """One worker's rows, split into training and validation rows, each sorted by content.
 
-    Made by `ShardBuilder.build`. Closing it, or letting it go, frees its memory and its mapped files.
+    Made by `ShardBuilder.build`. Closing or garbage-collecting it frees its memory and its mapped files.
 
     Attributes:
         rows: the number of training rows.
@@ -191,12 +191,12 @@ class Shard:
     """
 
     def __init__(
-        self, rows: _Rows, *, training: Positions, validation: Positions, digest: str, seed: int, rank: int
+        self, rows: _StoredRows, *, training: Positions, validation: Positions, digest: str, seed: int, rank: int
     ) -> None:
         self.rows = len(training)
         self.validation_rows = len(validation)
         self.digest = digest
-        self._rows: _Rows | None = rows
+        self._rows: _StoredRows | None = rows
         self._training = training
         self._validation = validation
         self._seed = seed
@@ -204,11 +204,11 @@ class Shard:
 
     @property
     def spec(self) -> BatchSpec:
-        """What every batch looks like; a shard without rows cannot say, and raises."""
+        """The spec of every batch. Raises an error if the shard has no rows."""
         return BatchSpec.of(self.example(1))
 
     def example(self, rows: int = 2) -> Batch:
-        """A batch of real rows, which are repeated where there are fewer."""
+        """Returns a batch of real rows, which are repeated where there are fewer."""
         order = np.concatenate([self._training[:rows], self._validation[:rows]])
         if not len(order):
             raise DataError("This worker has no rows to show an example of. Expected at least 1 row. Received: 0 rows.")
@@ -219,7 +219,7 @@ class Shard:
     ) -> Iterator[Batch]:
         """Every training row exactly once, as fresh arrays; `remainder` says what becomes of a short last batch.
 
-        With `draws` there are that many batches instead, each a choice of its own among all rows.
+        With `draws` there are that many batches instead, each a separate random choice among all rows.
         """
         if draws is not None:
             return self._drawn(epoch, _checked(batch_size), draws)
@@ -229,11 +229,14 @@ class Shard:
         return self._in_batches(order, _checked(batch_size), remainder, training=True)
 
     def validation_batches(self, batch_size: int, *, remainder: str = "keep") -> Iterator[Batch]:
-        """Every validation row exactly once, always in the same order; classes do not weigh here, as in Keras."""
+        """Returns every validation row exactly once, always in the same order.
+
+        Classes do not weigh here, as in Keras.
+        """
         return self._in_batches(self._validation, _checked(batch_size), remainder, training=False)
 
     def close(self) -> None:
-        """Let go of the rows; the counts and the digest stay."""
+        """Free the rows; the counts and the digest remain."""
         self._rows = None
 
     def __enter__(self) -> Self:
@@ -247,7 +250,7 @@ class Shard:
     def _in_batches(self, order: Positions, batch_size: int, remainder: str, *, training: bool) -> Iterator[Batch]:
         count = count_batches(len(order), batch_size, remainder)
         for number in range(count):
-            # All that is left, be it fewer rows than a batch or one more.
+            # All that is left, whether fewer rows than a batch or one more.
             takes_rest = number + 1 == count and remainder != "drop"
             stop = len(order) if takes_rest else (number + 1) * batch_size
             yield self._open().gather(order[number * batch_size : stop], training=training)
@@ -258,14 +261,14 @@ class Shard:
         for _ in range(draws if size else 0):
             yield self._open().gather(self._training[random.choice(self.rows, size, replace=False)], training=True)
 
-    def _open(self) -> _Rows:
+    def _open(self) -> _StoredRows:
         if self._rows is None:
             raise ValueError("The shard is closed; expected an open one. Read its batches before closing it.")
         return self._rows
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _StoredRows:
     columns: Columns
     floatx: str
     slots: tuple[StoredColumn, ...]
@@ -299,7 +302,7 @@ def _scalar_reader(column: str | None) -> ArrowReader:
 
 
 def _chosen_for_validation(rows: int, fraction: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Which rows, in their order by content, are for validation; at least one stays for training."""
+    """Returns which rows, in their order by content, are for validation; at least one stays for training."""
     chosen = np.zeros(rows, dtype=np.bool_)
     count = max(0, min(rows - 1, math.floor(rows * fraction)))
     chosen[random.permutation(rows)[:count]] = True

@@ -30,11 +30,11 @@ class SparseRows:
         return len(self.indptr) - 1
 
     def dense(self) -> Array:
-        """All rows as one array."""
+        """Returns all rows as one array."""
         return _scattered(self.indices, self.values, np.diff(self.indptr), self.width)
 
     def take(self, rows: Positions) -> Array:
-        """The rows at these positions as one array."""
+        """Returns the rows at these positions as one array."""
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
         ends = np.cumsum(lengths)
@@ -55,10 +55,10 @@ Block = Array | SparseRows
 
 
 def row_count(block: Block) -> int:
-    """The number of rows of a block, dense or sparse."""
+    """Returns the number of rows of a block, dense or sparse."""
     return block.rows if isinstance(block, SparseRows) else len(block)
 
 
 def as_dense(block: Block) -> Array:
-    """The block as one array."""
+    """Returns the block as one array."""
     return block.dense() if isinstance(block, SparseRows) else block

@@ -1,7 +1,7 @@
-"""Rows kept in memory while they fit a budget, and in memory-mapped files beyond it. Runs on workers.
+"""Stores rows in memory up to a budget, and in memory-mapped files beyond it. Runs on workers.
 
-Rows are appended block by block; the end is one contiguous array a store. The files have no name from the moment
-they are made, so that neither a failure nor a killed worker leaves one behind.
+Rows are appended block by block; the result is one contiguous array per store. The files are unlinked when they are
+created, so that neither a failure nor a killed worker leaves one behind.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from keraunos.data.sparse_rows import Block, Positions, SparseRows, row_count
 from keraunos.errors import ClusterError
 
 _FIRST_SEGMENT = 1 << 18
-_LARGEST_SEGMENT = 1 << 26  # above what malloc keeps for itself, so that a freed segment goes back to the system
+_LARGEST_SEGMENT = 1 << 26  # above malloc's threshold, so that a freed segment is returned to the system
 
 
 class Spool:
     """Owns the stores of one shard: counts their bytes, and moves all of them to files once the budget is passed.
 
-    `directory` is where the files go; `None` stands for the system's temporary directory.
+    `directory` is the directory of the files; `None` is the system's temporary directory.
     """
 
     def __init__(self, budget: int, directory: str | None = None) -> None:
@@ -38,13 +38,13 @@ class Spool:
         self._stores: list[RowStore] = []
 
     def store(self, shape: tuple[int, ...], dtype: Any) -> RowStore:
-        """A new, empty store for rows of this shape and type."""
+        """Returns a new, empty store for rows of this shape and type."""
         store = RowStore(self, shape, np.dtype(dtype))
         self._stores.append(store)
         return store
 
     def reserve(self, nbytes: int) -> None:
-        """Make room for so many bytes more, in files if they would pass the budget."""
+        """Reserve this many more bytes, in files if they would exceed the budget."""
         self._bytes += nbytes
         if not self.spilled and self._bytes > self.budget:
             self.spilled = True
@@ -52,7 +52,7 @@ class Spool:
                 store.spill()
 
     def no_room(self, error: OSError) -> str:
-        """What to say where a file of this spool cannot be written."""
+        """Returns the message for a file of this spool that cannot be written."""
         directory = self.directory or tempfile.gettempdir()
         try:
             free = f" ({shutil.disk_usage(directory).free} bytes are free)"
@@ -66,7 +66,7 @@ class Spool:
         )
 
     def close(self) -> None:
-        """Let go of all files and unfinished rows; finished arrays stay as they are."""
+        """Free all files and unfinished rows; finished arrays remain."""
         for store in self._stores:
             store.close()
         self._stores.clear()
@@ -103,7 +103,7 @@ class RowStore:
         self.rows += len(block)
 
     def finish(self) -> Array:
-        """All rows as one array, which needs neither this store nor its spool any longer."""
+        """Returns all rows as one array, which needs neither this store nor its spool any longer."""
         array = self._in_memory() if self._file is None else self._mapped()
         self.close()
         return array
@@ -114,7 +114,7 @@ class RowStore:
             self._write(segment)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Free everything."""
         self._segments.clear()
         if self._file is not None:
             self._file.close()
@@ -133,7 +133,7 @@ class RowStore:
             start += count
 
     def _segment(self, rows: int) -> Array:
-        # Pages of a segment that stay empty are never touched, and so cost no memory.
+        # Unused pages of a segment are never touched, and so use no memory.
         doubled = min(_LARGEST_SEGMENT, _FIRST_SEGMENT << len(self._segments))
         capacity = max(rows if not self._segments else 1, doubled // max(1, self._row_bytes))
         return np.empty((capacity, *self._shape), dtype=self._dtype)
@@ -172,7 +172,7 @@ class RowStore:
 
 
 class ColumnStore:
-    """The rows of one slot: dense blocks and sparse ones, each kept as it came, or values of bytes."""
+    """The rows of one slot: dense blocks and sparse ones, each stored as it arrived, or values of bytes."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
@@ -201,7 +201,7 @@ class ColumnStore:
         self._dense.append(block)
 
     def finish(self) -> StoredColumn:
-        """The column, ready to be gathered from."""
+        """Returns the column, ready to be gathered from."""
         if self._bytes is not None:
             return self._bytes.finish()
         dense = None if self._dense is None else self._dense.finish()
@@ -224,7 +224,7 @@ class StoredBytes:
     data: Array
 
     def take(self, rows: Positions) -> Array:
-        """The values at these positions, as `bytes` objects."""
+        """Returns the values at these positions, as `bytes` objects."""
         values = np.empty(len(rows), dtype=object)
         starts, stops = self.ends[rows].tolist(), self.ends[rows + 1].tolist()
         values[:] = [self.data[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
@@ -235,7 +235,7 @@ class StoredBytes:
 class StoredNumbers:
     """A column of which any rows can be had as one fresh array.
 
-    Where it holds both dense and sparse rows, `places` says where each is: a position among the dense ones, or,
+    If it holds both dense and sparse rows, `places` says where each is: a position among the dense ones, or,
     negative, the complement of a position among the sparse ones.
     """
 
@@ -244,7 +244,7 @@ class StoredNumbers:
     places: Positions | None
 
     def take(self, rows: Positions) -> Array:
-        """The rows at these positions."""
+        """Returns the rows at these positions."""
         if self.sparse is None:
             assert self.dense is not None
             taken: Array = np.take(self.dense, rows, axis=0)

@@ -1,1 +1,1 @@
-"""Model formats: what brings a model to workers, serves it and keeps it in files. Run on both sides."""
+"""Model formats: how models are sent to workers, served, and stored in files. Run on the driver and on workers."""

@@ -1,11 +1,11 @@
-"""What a model format must be able to do. Runs on the driver and on workers.
+"""The base class of model formats. Runs on the driver and on workers.
 
-A format is a way to write a model as bytes, an archive, together with all that depends on it: which learner steps it,
-what the driver holds of it, how it serves predictions, and how a file of it is read. One file implements it; nothing
-else asks which format a model has. One conformance suite (`tests/conformance/format_suite.py`) tests them all.
+A format is a way to write a model as bytes, an archive, with everything that depends on it: which learner trains it,
+which copy the driver has, how it serves predictions, and how its files are read. One file implements it; no other code
+asks which format a model has. One conformance suite (`tests/conformance/format_suite.py`) tests all formats.
 
-A format has no state: one instance may be used by several threads. Its module loads no framework when it is imported;
-a method loads that of its own format, and `declaration` is read where no framework is installed.
+A format has no state: several threads may use one instance. Importing its module loads no framework; its methods load
+the framework of their own format. `declaration` can be read without any framework.
 """
 
 from __future__ import annotations
@@ -26,61 +26,61 @@ CustomObjects = Mapping[str, Any]
 
 
 class ModelFormat(ABC):
-    """One format. Custom objects are what a user hands over with a model: code of its own, by name."""
+    """One format. Custom objects are the custom code, by name, that a user passes with a model."""
 
     declaration: ClassVar[FormatDeclaration]
 
     file_name: ClassVar[str]
-    """What the archive is called in the folder of a saved model."""
+    """The name of the archive in the folder of a saved model."""
 
     @abstractmethod
     def learner(self, source: ModelSource, custom_objects: CustomObjects | None = None) -> Learner:
-        """The model, run by the framework that the source names."""
+        """Returns the model, run by the framework that the source names."""
 
     @abstractmethod
     def home(self, source: ModelSource, custom_objects: CustomObjects | None = None) -> HomeModel:
-        """The driver's copy of the model."""
+        """Returns the driver's copy of the model."""
 
     def encodes_rows(self, source: ModelSource) -> bool:
-        """Whether its learner has a `front`, so that a worker loads the model before it reads its rows."""
+        """Whether the learner has a `front`; then a worker loads the model before it reads its rows."""
         return False
 
     def as_served(self, inputs: Arrays, rows: int) -> Arrays:
-        """Inputs of some rows as `predict` takes them, where at most `rows` are predicted at once.
+        """Returns inputs in the form that `predict` takes, if at most `rows` rows are predicted at once.
 
-        There may be more rows than were given; their outputs are left out. Frameworks that compile a model for a number
-        of rows are to see one number only, so that the last row is repeated up to it.
+        It may add rows, whose outputs are dropped. For frameworks that compile a model for a number of rows, the last
+        row is repeated up to `rows`, so that they compile it once.
         """
         return padded(inputs, rows)
 
     @abstractmethod
     def write(self, model: Any, custom_objects: CustomObjects | None = None) -> WrittenModel:
-        """A model that is live in this process as an archive; refused where another could not read it back."""
+        """Returns a model of this process as an archive; refuses one that another process could not read."""
 
     @abstractmethod
     def read(self, archive: bytes, custom_objects: CustomObjects | None = None, trusted: tuple[str, ...] = ()) -> Any:
-        """The live model in an archive.
+        """Returns the model in an archive.
 
-        The archive is not trusted: it may do only what `trusting` allows, and name code of `trusted` modules besides.
+        The archive is not trusted: it may do only what `trusting` allows, and also name code of `trusted` modules.
         """
 
     @abstractmethod
     def check_file(self, archive: bytes, custom_objects: CustomObjects | None = None) -> tuple[str, ...]:
-        """Refuse an archive of a file that this process may not read.
+        """Refuse an archive from a file that this process may not read.
 
-        Returns the modules that another process needs to trust to read it.
+        Returns the modules that another process must trust to read it.
         """
 
     def check_served(self, archive: bytes) -> None:  # noqa: B027 - may be none
-        """Refuse an archive that cannot be run in this process's environment, which is taken for that of all."""
+        """Refuse an archive that this process's environment cannot run; all processes are assumed to have the same."""
 
     def check_portable(self, archive: bytes, custom_objects: CustomObjects) -> None:  # noqa: B027 - may be none
         """Refuse custom code that no worker could find."""
 
     def without_optimizer(self, archive: bytes) -> bytes:
-        """The same archive without what only training needs."""
+        """Returns the archive without the data that only training needs."""
         return archive
 
     def title(self, archive: bytes) -> str:
-        """The model in a few words, for whoever prints it; no framework is loaded for that."""
+        """Returns a short description of the model for printing; loads no framework."""
         return "a model"

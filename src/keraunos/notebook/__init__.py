@@ -1,10 +1,10 @@
-"""Notebooks with Spark at hand, and what they show of a training. Runs on the driver, in a notebook's kernel.
+"""Notebooks with Spark, and the display of a training. Runs on the driver, in a notebook's kernel.
 
-`keraunos notebook` opens JupyterLab with all of it; elsewhere `%load_ext keraunos.notebook` gives a notebook the same:
+`keraunos notebook` opens JupyterLab with these features; elsewhere `%load_ext keraunos.notebook` adds them:
 
-- `extension` gives it `spark`, `sc` and `sqlContext`, and lets it begin cells with `%pyspark`;
+- `extension` defines `spark`, `sc` and `sqlContext`, and allows cells to begin with `%pyspark`;
 - `live_curve` draws the metrics of a fit while it runs;
-- `predictions` shows images beside what a model says of them.
+- `predictions` shows images beside their predictions.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["load_ipython_extension", "show_predictions", "unload_ipython_extensi
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What IPython calls for `%load_ext keraunos.notebook`."""
+    """Called by IPython for `%load_ext keraunos.notebook`."""
     from keraunos.notebook import extension
 
     extension.load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What IPython calls for `%unload_ext keraunos.notebook`."""
+    """Called by IPython for `%unload_ext keraunos.notebook`."""
     from keraunos.notebook import extension
 
     extension.unload(shell)

@@ -1,6 +1,6 @@
-"""What a notebook's cells find: Spark's names, `%pyspark`, an older system's modules, live curves. Runs on the driver.
+"""Adds to a notebook: Spark's names, `%pyspark`, an older system's modules, live curves. Runs on the driver.
 
-Spark is started when a cell first uses `spark`, `sc` or `sqlContext`, with the settings that `keraunos run` gives it.
+Spark is started when a cell first uses `spark`, `sc` or `sqlContext`, with the settings of `keraunos run`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from keraunos.compat.run_unchanged.systems import System, system_named
 from keraunos.notebook.live_curve import LiveCurve
 from keraunos.telemetry.progress import DISPLAY
 
-# Spark's log and its bars of text would stand between a cell and what it shows.
+# Spark's log and its text bars would appear between a cell and its output.
 QUIET = {
     "spark.app.name": "keraunos notebook",
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
 }
-NOTEBOOK_VARIABLE = "JPY_SESSION_NAME"  # where Jupyter's server tells a kernel which file it is for
+NOTEBOOK_VARIABLE = "JPY_SESSION_NAME"  # set by Jupyter's server to the kernel's file
 
 _MAGICS = ("pyspark", "spark.pyspark")
 _CELL_MAGIC = re.compile(r"%(?=%(?:spark\.)?pyspark\s*$)")
@@ -41,13 +41,13 @@ _loaded: WeakKeyDictionary[Any, _Cells] = WeakKeyDictionary()
 
 
 def load(shell: Any) -> None:
-    """Give the shell all of it; the system of KERAUNOS_RUN_AS is the one whose modules can be imported."""
+    """Add all features to the shell; KERAUNOS_RUN_AS names the system whose modules can be imported."""
     if shell not in _loaded:
         _loaded[shell] = _Cells(shell, system_named(os.environ.get(SYSTEM_VARIABLE, "")))
 
 
 def unload(shell: Any) -> None:
-    """Take it back, but for a Spark that runs and modules that were imported."""
+    """Remove the features, but not a running Spark and imported modules."""
     cells = _loaded.pop(shell, None)
     if cells is not None:
         cells.close()
@@ -64,7 +64,7 @@ def pyspark(line: str) -> None:
 
 
 def as_python(lines: list[str]) -> list[str]:
-    """A cell that begins with `%%pyspark`, made one that begins with `%pyspark`: run as it would be without.
+    """Returns a cell that begins with `%%pyspark`, converted to begin with `%pyspark`, which runs it as plain Python.
 
     A cell that is `sc` alone would be IPython's old magic of that name, for as long as nothing has made ours.
     """
@@ -74,7 +74,7 @@ def as_python(lines: list[str]) -> list[str]:
 
 
 class _Cells:
-    """What is changed about one shell, and how to put it back."""
+    """The changes to one shell, and how to undo them."""
 
     def __init__(self, shell: Any, system: System) -> None:
         self._shell = shell
@@ -109,7 +109,7 @@ class _Cells:
         self._count_slots(info.raw_cell)
 
     def _count_slots(self, source: str) -> None:
-        """Have a local Spark, where one is started for want of another, be as large as the cells will ask for."""
+        """If a local Spark will be started, give it as many slots as the cells will request."""
         if self._system.slots is None or not self._own_master:
             return
         code = self._shell.transform_cell(source).encode()
@@ -121,7 +121,7 @@ class _Cells:
 
 
 def _prepare(system: System) -> None:
-    """Once a process: what Spark is told about a program stays."""
+    """Runs once per process, because Spark's settings for a program remain."""
     quiet = shlex.join(options_of(QUIET))
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     if quiet not in given:
@@ -130,7 +130,7 @@ def _prepare(system: System) -> None:
 
 
 def _sources_of(path: str) -> list[str]:
-    """The code cells of a notebook's file; none where it cannot be read, which is Jupyter's to tell."""
+    """Returns the code cells of a notebook's file; none if it cannot be read, which Jupyter reports."""
     try:
         cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

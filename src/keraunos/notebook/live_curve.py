@@ -1,7 +1,7 @@
 """The metrics of a fit as curves that grow while it runs. Runs on the driver, in a notebook's kernel.
 
-One display, replaced in place: how far the fit is, and a chart for each metric. It is HTML without scripts, so that it
-needs no widgets and stays in the notebook as it was last, also where that is opened again.
+One display, updated in place: the progress of the fit, and a chart per metric. It is HTML without scripts, so it
+needs no widgets, and its last state remains in the notebook, also when that is opened again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LiveCurve(Progress):
     def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
         """See `Progress`."""
         if self._first_rows is None and rows_done_total:
-            # What came before was starting and compiling.
+            # Excludes start and compilation.
             self._first_rows = (self._clock(), rows_done_total)
         self._rows = rows_done_total
         self._so_far = dict(logs) if epoch >= len(self._epochs) else {}
@@ -77,7 +77,7 @@ class LiveCurve(Progress):
         self.close()
 
     def _draw(self, *, at_once: bool = False) -> None:
-        """Show it as it is now, unless it was shown just before: a page is to keep up."""
+        """Update the display, unless that was done just before, so that the page can keep up."""
         now = self._clock()
         if self._handle is not None and (at_once or now - self._drawn >= _REDRAW_SECONDS):
             self._drawn = now
@@ -97,7 +97,7 @@ class LiveCurve(Progress):
         return {"text/html": page, "text/plain": "\n".join([status, *self._notes, repr(History(self._epochs))])}
 
     def _status(self) -> str:
-        """Where the fit stands, in one line."""
+        """Returns the progress of the fit, in one line."""
         elapsed = self._clock() - self._began
         done = len(self._epochs)
         if self._outcome == "done":
@@ -113,7 +113,7 @@ class LiveCurve(Progress):
         return min(self._rows / self._total, 1.0) if self._total else 0.0
 
     def _rate(self) -> float:
-        """Rows a second since the first were counted."""
+        """Returns rows per second since the first were counted."""
         if self._first_rows is None:
             return 0.0
         began, rows = self._first_rows

@@ -1,4 +1,4 @@
-"""Images of a table beside what a model predicts for them. Runs on the driver, in a notebook's kernel."""
+"""Images of a DataFrame beside their predictions. Runs on the driver, in a notebook's kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from keraunos.errors import DataError, one_of
 
-# OpenCV's numbers of the types with a byte a channel: Pillow's mode, and how Spark orders the channels.
+# OpenCV's numbers of the types with one byte per channel: Pillow's mode, and how Spark orders the channels.
 _MODES = {0: ("L", "L"), 16: ("RGB", "BGR"), 24: ("RGBA", "BGRA")}
 _LARGEST = 256
 _SHOWN = 112
@@ -21,13 +21,13 @@ _RIGHT, _WRONG, _UNMARKED = "#2e9e5b", "#e5484d", "rgba(128,128,128,0.5)"
 def show_predictions(
     dataframe: Any, image: str = "image", prediction: str = "prediction", label: str | None = "label", n: int = 12
 ) -> None:
-    """Show the first images of a DataFrame with what was predicted for them; wrong predictions are marked.
+    """Show the first images of a DataFrame with their predictions; wrong predictions are marked.
 
     Args:
-        dataframe: what a model's `transform` gave.
+        dataframe: the result of a model's `transform`.
         image: a column of Spark's image struct, as `read_images` and Spark's `image` source make it.
-        prediction: what was predicted: the number of a class, or its name.
-        label: what is true. Where the column says which names its numbers stand for, names are shown. `None` shows
+        prediction: the column with the predicted class, as a number or a name.
+        label: the column with the true class. If its metadata has names for its numbers, names are shown. `None` shows
             predictions alone.
         n: how many images.
     """
@@ -37,12 +37,12 @@ def show_predictions(
     _check(dataframe, wanted, image, n)
     rows = dataframe.select(*wanted).limit(n).collect()
     names = _names_of(dataframe.schema, wanted[1:])
-    cells = [_Cell.of(row[0], row[1], row[2] if label is not None else None, names) for row in rows]
+    cells = [_ImageCell.of(row[0], row[1], row[2] if label is not None else None, names) for row in rows]
     display({"text/html": _grid(cells), "text/plain": "\n".join(cell.told for cell in cells)}, raw=True)
 
 
 def png_of(image: Any) -> bytes:
-    """A row of Spark's image struct as a PNG file, made smaller where it is large."""
+    """Returns a row of Spark's image struct as a PNG file, made smaller where it is large."""
     from PIL import Image
 
     if image["mode"] not in _MODES:
@@ -59,8 +59,8 @@ def png_of(image: Any) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """One image of the grid; `right` is `None` where there is nothing to compare."""
+class _ImageCell:
+    """One image of the grid; `right` is `None` if there is nothing to compare."""
 
     picture: bytes | None
     width: int
@@ -69,7 +69,7 @@ class _Cell:
     right: bool | None
 
     @classmethod
-    def of(cls, image: Any, prediction: Any, label: Any, names: Sequence[str]) -> _Cell:
+    def of(cls, image: Any, prediction: Any, label: Any, names: Sequence[str]) -> _ImageCell:
         predicted, true = _worded(prediction, names), None if label is None else _worded(label, names)
         comparable = true is not None and _is_class(prediction) and _is_class(label)
         picture = None if image is None else png_of(image)
@@ -85,21 +85,21 @@ class _Cell:
         return f"✓ {self.prediction}" if self.right else f"✗ {self.prediction}, is {self.label}"
 
 
-def _grid(cells: Sequence[_Cell]) -> str:
+def _grid(cells: Sequence[_ImageCell]) -> str:
     marked = [cell.right for cell in cells if cell.right is not None]
     head = f"<div>{sum(marked)} of {len(marked)} right</div>" if marked else ""
     figures = "".join(_figure(cell) for cell in cells) or "<div>The DataFrame has no rows.</div>"
     return f'<div>{head}<div style="display:flex;flex-wrap:wrap;gap:12px;margin-top:6px">{figures}</div></div>'
 
 
-def _figure(cell: _Cell) -> str:
+def _figure(cell: _ImageCell) -> str:
     colour = {True: _RIGHT, False: _WRONG, None: _UNMARKED}[cell.right]
     box = f"width:{_SHOWN}px;height:{_SHOWN}px;border:3px solid {colour};border-radius:4px;box-sizing:border-box"
     told = html.escape(cell.told)
     if cell.picture is None:
         shown = f'<div style="{box};display:flex;align-items:center;justify-content:center">no image</div>'
     else:
-        # Small images are seen pixel by pixel.
+        # Small images are shown pixel by pixel.
         scaling = ";image-rendering:pixelated" if cell.width < _SHOWN else ""
         source = base64.b64encode(cell.picture).decode()
         shown = (
@@ -127,7 +127,7 @@ def _check(dataframe: Any, wanted: Sequence[str], image: str, n: int) -> None:
 
 
 def _names_of(schema: Any, columns: Sequence[str]) -> list[str]:
-    """The names of classes that one of the columns has in its metadata."""
+    """Returns the names of classes that one of the columns has in its metadata."""
     for name in columns:
         names = (schema[name].metadata or {}).get("ml_attr", {}).get("vals")
         if names:

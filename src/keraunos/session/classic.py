@@ -25,7 +25,7 @@ class ClassicSession(Session):
     """The application of a SparkContext; with a SparkSession, its Hadoop settings are on top of the context's."""
 
     def __init__(self, context: SparkContext, spark: SparkSession | None = None) -> None:
-        # Both hand out objects of the JVM, whose types nobody declares.
+        # Both return objects of the JVM, which have no declared types.
         self._context: Any = context
         self._driver: Any = context if spark is None else spark
 
@@ -50,33 +50,33 @@ class ClassicSession(Session):
         return str(self._context._jvm.System.getProperty("java.version"))
 
     def is_stopped(self) -> bool:
-        """Whether Spark was stopped, by whomever, or is gone with its JVM."""
+        """Returns whether Spark was stopped, by whomever, or is gone with its JVM."""
         try:
             return self._context._jsc is None or bool(self._scala.isStopped())
         except (Py4JError, OSError):
             return True
 
     def setting(self, name: str) -> str | None:
-        """A setting; asked for by itself, because `getConf` copies all of them one by one."""
+        """Returns a setting; asked for by itself, because `getConf` copies all of them one by one."""
         conf = self._scala.conf()
         return str(conf.get(name)) if conf.contains(name) else None
 
     def slots(self) -> int:
-        """How many tasks of the default resource profile can run at once."""
+        """Returns how many tasks of the default resource profile can run at once."""
         scala = self._scala
         return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().resourceProfileFromId(0)))
 
     def hosts(self) -> int:
-        """How many hosts Spark's status tracker names."""
+        """Returns how many hosts Spark's status tracker names."""
         return len({info.host() for info in self._scala.statusTracker().getExecutorInfos()})
 
     @property
     def parallelism(self) -> int:
-        """How many partitions Spark makes where nobody says how many."""
+        """The number of partitions that Spark makes by default."""
         return int(self._context.defaultParallelism)
 
     def largest_closure(self) -> int:
-        """What spark.broadcast.UDFCompressionThreshold says."""
+        """Returns spark.broadcast.UDFCompressionThreshold."""
         return int(self._context._jvm.PythonUtils.getBroadcastThreshold(self._context._jsc))
 
     def log_to_file(self, path: str) -> None:
@@ -117,12 +117,12 @@ class ClassicSession(Session):
             self._context.pythonExec = before
 
     def broadcast(self, value: Any) -> Broadcast[Any]:
-        """A value that each executor is sent once."""
+        """Returns a value that each executor is sent once."""
         sent: Broadcast[Any] = self._context.broadcast(value)
         return sent
 
     def accumulator(self, start: Any, how: Any) -> Any:
-        """A value that tasks add to."""
+        """Returns a value that tasks add to."""
         return self._context.accumulator(start, how)
 
     def parallelize(self, values: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
@@ -131,12 +131,12 @@ class ClassicSession(Session):
         return made
 
     def union(self, rdds: Sequence[RDD[Any]]) -> RDD[Any]:
-        """The records of all RDDs."""
+        """Returns the records of all RDDs."""
         together: RDD[Any] = self._context.union(list(rdds))
         return together
 
     def partition(self, rdd: RDD[Any], number: int) -> RDD[Any]:
-        """One partition of an RDD."""
+        """Returns one partition of an RDD."""
         return classic_jobs.partition(rdd, number)
 
     def binary_files(self, path: str, partitions: int | None = None) -> RDD[Any]:
@@ -145,32 +145,32 @@ class ClassicSession(Session):
         return files
 
     def text_file(self, path: str) -> RDD[str]:
-        """The lines of a text file."""
+        """Returns the lines of a text file."""
         lines: RDD[str] = self._context.textFile(path)
         return lines
 
     def folder(self, path: str) -> HadoopFolder:
-        """A folder, or a file, by Hadoop's own FileSystem."""
+        """Returns a folder, or a file, by Hadoop's own FileSystem."""
         return HadoopFolder(self._driver, path)
 
     def files_at(self, path: str) -> list[str]:
-        """The addresses of the data files at a path."""
+        """Returns the addresses of the data files at a path."""
         return files_at(self._driver, path)
 
     def partitions_of(self, dataframe: DataFrame) -> int | None:
-        """What the plan says."""
+        """Returns the number in the plan."""
         return classic_jobs.partitions_of(dataframe)
 
     def pinned(self, rdd: RDD[Any]) -> RDD[Any]:
-        """The Java RDD as it is now."""
+        """Returns the Java RDD as it is now."""
         return classic_jobs.pinned(rdd)
 
     def job(self, rdd: RDD[Any]) -> Callable[[], Any]:
-        """A count of the Java RDD as it is now."""
+        """Returns a count of the Java RDD as it is now."""
         return classic_jobs.job(rdd)
 
     def apart(self, rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
-        """The parts of pyspark's PipelinedRDD."""
+        """Returns the parts of pyspark's PipelinedRDD."""
         return classic_jobs.apart(rdd)
 
     def thread(self, target: Callable[[], Any], name: str) -> threading.Thread:
@@ -184,7 +184,7 @@ class ClassicSession(Session):
         return made
 
     def tags(self) -> set[str]:
-        """The tags of this thread's jobs."""
+        """Returns the tags of this thread's jobs."""
         return set(self._context.getJobTags())
 
     def add_tag(self, tag: str) -> None:
@@ -200,7 +200,7 @@ class ClassicSession(Session):
         self._context.cancelJobsWithTag(tag)
 
     def local_property(self, name: str) -> str | None:
-        """A property of this thread's jobs."""
+        """Returns a property of this thread's jobs."""
         value: str | None = self._context.getLocalProperty(name)
         return value
 
@@ -209,11 +209,11 @@ class ClassicSession(Session):
         self._context.setLocalProperty(name, value)
 
     def tasks(self, tag: str, since: float) -> Tasks:
-        """What Spark's status store has of the jobs with a tag."""
+        """Returns the entries of Spark's status store for the jobs with a tag."""
         return classic_status.tasks_of(lambda: self._scala, tag, since)
 
     def computes_rows(self, tag: str, seconds: float) -> bool:
-        """Whether a stage before the last one of these jobs runs, or ended a moment ago."""
+        """Returns whether a stage before the last one of these jobs runs, or ended a moment ago."""
         return classic_status.computes_rows(lambda: self._scala, tag, seconds)
 
     @property

@@ -1,7 +1,7 @@
 """RDDs and plans of classic Spark as its JVM has them. Runs on the driver.
 
-Spark notes the environment of the Python workers not when an RDD is made but when its Java RDD is, which pyspark makes
-when somebody asks for it.
+Spark records the environment of the Python workers not when an RDD is created but when its Java RDD is, which pyspark
+creates on first access.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 
 def partitions_of(dataframe: DataFrame) -> int | None:
-    """How many partitions the DataFrame will have, where that can be known without computing it."""
+    """Returns how many partitions the DataFrame will have, where that can be known without computing it."""
     plan = dataframe._jdf.queryExecution().executedPlan()
     if plan.getClass().getSimpleName() != "AdaptiveSparkPlanExec":
         return int(plan.execute().getNumPartitions())
@@ -29,18 +29,18 @@ def partitions_of(dataframe: DataFrame) -> int | None:
 
 
 def pinned(rdd: RDD[Any]) -> RDD[Any]:
-    """An RDD of the same Java RDD, which pyspark does not join with what is mapped further."""
+    """Returns an RDD of the same Java RDD, which pyspark does not join with what is mapped further."""
     return RDD(rdd._jrdd, rdd.context, rdd._jrdd_deserializer)
 
 
 def job(rdd: RDD[Any]) -> Callable[[], Any]:
-    """A count by Java: the records themselves stay where they are."""
+    """Returns a count by Java: the records themselves stay where they are."""
     count: Callable[[], Any] = rdd._jrdd.count
     return count
 
 
 def apart(rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
-    """What an RDD is computed from, and the functions in Python that Spark would join with the next one."""
+    """Returns the parent of an RDD, and the Python functions that Spark would join with the next one."""
     if not isinstance(rdd, PipelinedRDD) or not rdd._is_pipelinable():
         return rdd, None
     source = RDD(rdd._prev_jrdd, rdd.context, rdd._prev_jrdd_deserializer)
@@ -48,7 +48,7 @@ def apart(rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
 
 
 def partition(rdd: RDD[Any], number: int) -> RDD[Any]:
-    """One partition of an RDD, as an RDD."""
+    """Returns one partition of an RDD, as an RDD."""
     java: Any = rdd.context._jvm
     # A set is a function from elements to whether they are in it, which is what Spark asks of each partition's number.
     chosen = java.scala.jdk.javaapi.CollectionConverters.asScala(java.java.util.Collections.singleton(number)).toSet()

@@ -1,6 +1,6 @@
-"""What classic Spark's own SparkContext knows of jobs, and Spark's log. Runs on the driver.
+"""The status of jobs in classic Spark's own SparkContext, and Spark's log. Runs on the driver.
 
-A worker that never came to the driver cannot say why. Spark often can: its status store has the error of each task that
+A worker that never joined cannot report why. Spark often can: its status store has the error of each task that
 failed, and the reason why an executor was removed. The JVM's SparkContext is given by a function, because it is gone
 where Spark was stopped.
 """
@@ -18,14 +18,14 @@ from keraunos.session.task_status import Tasks, excerpt, java_memory
 
 logger = logging.getLogger(__name__)
 
-# How many tasks of a stage are looked at, the newest first.
+# How many tasks of a stage are inspected, the newest first.
 _MOST_TASKS = 100
 # The name of the appender that writes to a file.
 _FILE = "keraunos"
 
 
 def tasks_of(scala: Callable[[], Any], tag: str, since: float) -> Tasks:
-    """What Spark knows of the jobs with a tag, and of executors that were lost since a time, in seconds of the epoch.
+    """Spark's status of the jobs with a tag, and of executors that were lost since a time, in seconds of the epoch.
 
     Returns nothing known where Spark is gone or has forgotten them.
     """
@@ -51,7 +51,7 @@ def tasks_of(scala: Callable[[], Any], tag: str, since: float) -> Tasks:
 def computes_rows(scala: Callable[[], Any], tag: str, seconds: float) -> bool:
     """Whether jobs with a tag do something now that comes before their last stage, or did so within these seconds.
 
-    Only asked before any worker has come: a stage that is complete is none of the workers'.
+    Only asked before any worker has come: a stage that is complete is not one of the workers'.
     """
     try:
         spark = scala()
@@ -89,7 +89,7 @@ def log_to_file(jvm: Any, path: str) -> None:
 
 
 def _stages(spark: Any, tag: str) -> list[Any]:
-    """The last attempts of the stages of the jobs with a tag."""
+    """Returns the last attempts of the stages of the jobs with a tag."""
     store = spark.statusStore()
     jobs = [store.job(number) for number in spark.statusTracker().getJobIdsForTag(tag)]
     numbers = sorted({int(number) for job in jobs for number in _each(job.stageIds())})
@@ -97,7 +97,7 @@ def _stages(spark: Any, tag: str) -> list[Any]:
 
 
 def _failures(store: Any, stage: Any) -> list[tuple[int, str, str]]:
-    """The failed attempts of a stage's tasks: their number, where they ran, and Spark's words."""
+    """Returns the failed attempts of a stage's tasks: their number, where they ran, and Spark's words."""
     if not stage.numFailedTasks():
         return []
     tasks = _each(store.taskList(stage.stageId(), stage.attemptId(), _MOST_TASKS))
@@ -119,5 +119,5 @@ def _lost_executor(store: Any, since: float) -> str:
 
 
 def _each(sequence: Any) -> list[Any]:
-    """The elements of a Scala sequence."""
+    """Returns the elements of a Scala sequence."""
     return [sequence.apply(index) for index in range(sequence.size())]

@@ -1,4 +1,4 @@
-"""Files on any file system that Hadoop knows, by Hadoop's own FileSystem. Runs on the driver."""
+"""Files on any Hadoop file system, by Hadoop's own FileSystem. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HadoopFolder:
         return str(self._path.getName())
 
     def parent(self) -> HadoopFolder:
-        """The folder that this one lies in."""
+        """Returns the folder that this one lies in."""
         above = self._path.getParent()
         if above is None:
             raise OSError(f"{self.uri!r} lies in no folder.")
@@ -59,19 +59,19 @@ class HadoopFolder:
         return str(address.getPath()) if address.getScheme() == "file" else None
 
     def child(self, name: str) -> HadoopFolder:
-        """A folder in this one, or a file."""
+        """Returns a folder in this one, or a file."""
         return HadoopFolder(self._driver, str(self._file(name).toString()))
 
     def is_folder(self) -> bool:
-        """Whether there is a folder at the path."""
+        """Returns whether there is a folder at the path."""
         return self.exists() and bool(self._system.getFileStatus(self._path).isDirectory())
 
     def exists(self) -> bool:
-        """Whether there is something at the path."""
+        """Returns whether there is something at the path."""
         return bool(self._system.exists(self._path))
 
     def has(self, name: str) -> bool:
-        """Whether the folder holds a file of this name."""
+        """Returns whether the folder holds a file of this name."""
         return bool(self._system.exists(self._file(name)))
 
     def write(self, name: str, content: bytes) -> None:
@@ -123,7 +123,7 @@ class HadoopFolder:
             raise
 
     def read(self, name: str) -> bytes:
-        """The whole content of a file."""
+        """Returns the whole content of a file."""
         stream = self._system.open(self._file(name))
         try:
             chunks = []
@@ -134,7 +134,10 @@ class HadoopFolder:
             stream.close()
 
     def read_own(self, name: str) -> bytes:
-        """The whole content of a file that somebody else has named; refused where it is a link out of the folder."""
+        """Returns the whole content of a file whose name comes from an untrusted file.
+
+        Refused where it is a link out of the folder.
+        """
         file = self._file(name)
         if self.local_path is not None:
             inside = os.path.realpath(self.local_path)
@@ -150,7 +153,7 @@ class HadoopFolder:
         return self.read(name)
 
     def head(self, name: str, length: int) -> bytes:
-        """The first bytes of a file, or all of a shorter one."""
+        """Returns the first bytes of a file, or all of a shorter one."""
         stream = self._system.open(self._file(name))
         try:
             return bytes(stream.readNBytes(length))
@@ -158,11 +161,11 @@ class HadoopFolder:
             stream.close()
 
     def names(self) -> list[str]:
-        """What lies directly in the folder."""
+        """Returns the names directly in the folder."""
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
 
     def folders(self) -> list[str]:
-        """The names of the folders that lie directly in it, in their order."""
+        """Returns the names of the folders that lie directly in it, in their order."""
         return sorted(
             str(each.getPath().getName()) for each in self._system.listStatus(self._path) if each.isDirectory()
         )
@@ -233,7 +236,7 @@ class HadoopFolder:
 
 
 def files_at(driver: Any, path: str) -> list[str]:
-    """The addresses of the data files at a path: a file, all files of a folder, or what a pattern matches."""
+    """Returns the addresses of the data files at a path: a file, all files of a folder, or what a pattern matches."""
     place = driver._jvm.org.apache.hadoop.fs.Path(path)
     system = place.getFileSystem(_hadoop_configuration(driver))
     files: list[Any] = []
@@ -247,17 +250,23 @@ def _is_data(status: Any) -> bool:
 
 
 def _hadoop_configuration(driver: Any) -> Any:
-    """A session's own settings are on top of those of its context."""
+    """Returns Hadoop's settings: those of the context, overridden by those of the session."""
     session = getattr(driver, "_jsparkSession", None)
     return driver._jsc.hadoopConfiguration() if session is None else session.sessionState().newHadoopConf()
 
 
 def _beside(name: str, kind: str) -> str:
-    """The name that a file has before or after it has its own. Hadoop's readers pass over names that begin so."""
+    """Returns the name that a file has before or after it has its own.
+
+    Hadoop's readers pass over names that begin so.
+    """
     folder, slash, last = name.rpartition("/")
     return f"{folder}{slash}_{last}.{kind}"
 
 
 def _address(local: os.PathLike[str]) -> str:
-    """A plain path as Hadoop reads it wherever its default file system is; unlike in a URI nothing is escaped."""
+    """Returns a plain path as Hadoop reads it wherever its default file system is.
+
+    Unlike in a URI nothing is escaped.
+    """
     return f"file://{os.path.abspath(local)}"  # noqa: PTH100 - it need not be a Path

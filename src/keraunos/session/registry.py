@@ -11,7 +11,7 @@ from keraunos.session.session import Session
 
 
 def session_of(source: Any) -> Session:
-    """The session of a SparkSession, a SparkContext, a DataFrame or an RDD.
+    """Returns the session of a SparkSession, a SparkContext, a DataFrame or an RDD.
 
     Hadoop's settings in a SparkSession's own configuration count where that SparkSession is given, and for its
     DataFrames and RDDs those of the application.
@@ -29,7 +29,7 @@ def session_of(source: Any) -> Session:
 
 
 def running_session() -> Session | None:
-    """The session of the application that runs in this process, or `None`; nothing is started."""
+    """Returns the session of the application that runs in this process, or `None`; nothing is started."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
@@ -37,14 +37,14 @@ def running_session() -> Session | None:
 
 
 def started_session() -> Session:
-    """The session of the application that runs in this process; it is started if there is none."""
+    """Returns the session of the application that runs in this process; it is started if there is none."""
     from pyspark import SparkContext
 
     return session_of(SparkContext.getOrCreate())
 
 
 def was_stopped() -> bool:
-    """Whether the application of this process was stopped, which leaves a JVM without a context."""
+    """Returns whether the application of this process was stopped, which leaves a JVM without a context."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None and SparkContext._active_spark_context is None

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Session(ABC):
     """One Spark application, as its driver sees it.
 
-    Sessions are small and may be made at any time. They own nothing: the application belongs to whoever started it, and
-    a session never stops it. Any thread may use a session. After the application was stopped only `is_stopped`,
-    `application` and `master` may be asked.
+    Sessions are small and may be made at any time. They own nothing: the application belongs to the program that
+    started it, and a session never stops it. Any thread may use a session. After the application was stopped only
+    `is_stopped`, `application` and `master` may be asked.
     """
 
     # What the application is.
@@ -49,28 +49,28 @@ class Session(ABC):
 
     @abstractmethod
     def is_stopped(self) -> bool:
-        """Whether Spark was stopped, by whomever, or is gone with its JVM."""
+        """Returns whether Spark was stopped, by whomever, or is gone with its JVM."""
 
     @abstractmethod
     def setting(self, name: str) -> str | None:
-        """One of the application's settings, or `None` if it is not set."""
+        """Returns one of the application's settings, or `None` if it is not set."""
 
     @abstractmethod
     def slots(self) -> int:
-        """How many tasks can run at once now."""
+        """Returns how many tasks can run at once now."""
 
     @abstractmethod
     def hosts(self) -> int:
-        """How many hosts the executors and the driver are on."""
+        """Returns how many hosts the executors and the driver are on."""
 
     @property
     @abstractmethod
     def parallelism(self) -> int:
-        """How many partitions Spark makes where nobody says how many."""
+        """The number of partitions that Spark makes by default."""
 
     @abstractmethod
     def largest_closure(self) -> int:
-        """How many bytes of pickled code travel with a task; Spark writes larger ones to a file."""
+        """Returns how many bytes of pickled code travel with a task; Spark writes larger ones to a file."""
 
     @abstractmethod
     def log_to_file(self, path: str) -> None:
@@ -101,11 +101,11 @@ class Session(ABC):
 
     @abstractmethod
     def broadcast(self, value: Any) -> Broadcast[Any]:
-        """A value that each executor is sent once; whoever made it may `destroy` it."""
+        """Returns a value that is sent once to each executor; the caller may `destroy` it."""
 
     @abstractmethod
     def accumulator(self, start: Any, how: Any) -> Any:
-        """A value that tasks add to; `how` is pyspark's AccumulatorParam."""
+        """Returns a value that tasks add to; `how` is pyspark's AccumulatorParam."""
 
     @abstractmethod
     def parallelize(self, values: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
@@ -113,11 +113,11 @@ class Session(ABC):
 
     @abstractmethod
     def union(self, rdds: Sequence[RDD[Any]]) -> RDD[Any]:
-        """The records of all RDDs, with the partitions of each."""
+        """Returns the records of all RDDs, with the partitions of each."""
 
     @abstractmethod
     def partition(self, rdd: RDD[Any], number: int) -> RDD[Any]:
-        """One partition of an RDD, as an RDD."""
+        """Returns one partition of an RDD, as an RDD."""
 
     @abstractmethod
     def binary_files(self, path: str, partitions: int | None = None) -> RDD[Any]:
@@ -125,11 +125,11 @@ class Session(ABC):
 
     @abstractmethod
     def text_file(self, path: str) -> RDD[str]:
-        """The lines of a text file."""
+        """Returns the lines of a text file."""
 
     @abstractmethod
     def folder(self, path: str) -> HadoopFolder:
-        """A folder, or a file, on any file system that Hadoop knows.
+        """Returns a folder, or a file, on any Hadoop file system.
 
         Raises:
             Py4JError: where Hadoop does not know the path's file system.
@@ -143,34 +143,37 @@ class Session(ABC):
 
     @abstractmethod
     def partitions_of(self, dataframe: DataFrame) -> int | None:
-        """How many partitions a DataFrame will have, where that can be known without computing it."""
+        """Returns how many partitions a DataFrame will have, where that can be known without computing it."""
 
     @abstractmethod
     def pinned(self, rdd: RDD[Any]) -> RDD[Any]:
-        """The same records; what is mapped further does not run in the Python workers of `environment`.
+        """Returns the same records; what is mapped further does not run in the Python workers of `environment`.
 
         Call it within `environment`: Spark notes the environment here and not when the RDD was made.
         """
 
     @abstractmethod
     def job(self, rdd: RDD[Any]) -> Callable[[], Any]:
-        """A Spark job that computes all partitions of an RDD, started by the call; the environment is noted now."""
+        """Returns a Spark job that computes all partitions of an RDD, started by the call.
+
+        The environment is noted now.
+        """
 
     @abstractmethod
     def apart(self, rdd: RDD[Any]) -> tuple[Any, Callable[[int, Any], Any] | None]:
-        """What an RDD is computed from, and the functions in Python that Spark would join with the next one, if any."""
+        """Returns the parent of an RDD, and the Python functions that Spark would join with the next one, if any."""
 
     @abstractmethod
     def thread(self, target: Callable[[], Any], name: str) -> Thread:
-        """A daemon thread, not started yet, with the calling thread's local properties and tags."""
+        """Returns a daemon thread, not started yet, with the calling thread's local properties and tags."""
 
     @abstractmethod
     def inherited(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that runs with this thread's local properties and tags, whichever thread calls it."""
+        """Returns a function that runs with this thread's local properties and tags, whichever thread calls it."""
 
     @abstractmethod
     def tags(self) -> set[str]:
-        """The tags of the jobs that this thread starts."""
+        """Returns the tags of the jobs that this thread starts."""
 
     @abstractmethod
     def add_tag(self, tag: str) -> None:
@@ -186,7 +189,7 @@ class Session(ABC):
 
     @abstractmethod
     def local_property(self, name: str) -> str | None:
-        """A property of the jobs that this thread starts."""
+        """Returns a property of the jobs that this thread starts."""
 
     @abstractmethod
     def set_local_property(self, name: str, value: str | None) -> None:
@@ -194,14 +197,14 @@ class Session(ABC):
 
     @abstractmethod
     def tasks(self, tag: str, since: float) -> Tasks:
-        """What Spark knows of the jobs with a tag, and of executors lost since a time, in seconds of the epoch.
+        """Returns Spark's status of the jobs with a tag, and of executors lost since a time, in seconds of the epoch.
 
         Returns nothing known where Spark is gone or has forgotten them.
         """
 
     @abstractmethod
     def computes_rows(self, tag: str, seconds: float) -> bool:
-        """Whether jobs with a tag do something that comes before their last stage, or did within these seconds.
+        """Returns whether jobs with a tag do something that comes before their last stage, or did within these seconds.
 
-        Only asked before any worker has come: a stage that is complete is none of the workers'.
+        Only asked before any worker has come: a stage that is complete is not one of the workers'.
         """

@@ -1,4 +1,4 @@
-"""The tasks of a job as Spark sees them, and what Spark's words for a failure say. Runs on the driver."""
+"""The status of a job's tasks in Spark, and the essential part of Spark's error messages. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-# How much of what Spark says of a failure is shown.
+# The maximum length of Spark's error message that is shown.
 _MOST_LINES = 6
 _MOST_TEXT = 1500
 _TRACE = "Traceback (most recent call last)"
@@ -27,8 +27,8 @@ class Tasks:
         running: how many run now.
         failed: how many attempts have failed.
         last_place: which task failed last, and on which host.
-        last_error: what Spark says of that failure.
-        java_memory: what Java said where it ran out of memory in any of them.
+        last_error: Spark's message for that failure.
+        java_memory: Java's message if any of them ran out of memory.
         lost_executor: the executor that was lost last, and why.
     """
 
@@ -54,19 +54,19 @@ class Tasks:
 
 
 def java_memory(text: str) -> str:
-    """What Java says where it ran out of memory; nothing where it did not."""
+    """Returns Java's message if it ran out of memory, otherwise an empty text."""
     found = _JAVA_MEMORY.search(text)
     return found.group().strip() if found else ""
 
 
 def excerpt(text: str, marker: str = "") -> str:
-    """What a failure of Spark's says: the lines with the marker, the end of Python's trace, or the first lines."""
+    """The essential part of Spark's error message: the marked lines, the end of Python's trace, or the first lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     if marker:
         return " ".join([line for line in lines if marker in line][:_MOST_LINES])[:_MOST_TEXT]
     traces = [number for number, line in enumerate(lines) if _TRACE in line]
     if not traces:
         return " ".join(lines[:_MOST_LINES])[:_MOST_TEXT]
-    # What Java adds stands behind the trace, and what went wrong at its end.
+    # Java's lines follow the trace, and the error is at its end.
     python = list(itertools.takewhile(lambda line: not line.startswith(_OF_JAVA), lines[traces[-1] + 1 :]))
     return " ".join(python[-_MOST_LINES:])[-_MOST_TEXT:]

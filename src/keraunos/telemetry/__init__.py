@@ -1,1 +1,1 @@
-"""What a fit tells the person who waits for it: progress and history."""
+"""Events, progress and history of a fit."""

@@ -37,7 +37,7 @@ class Line:
 
     @property
     def points(self) -> list[tuple[int, float]]:
-        """The numbers of epochs, counted from 0, and what was measured then; of very many, as many as can be seen."""
+        """The numbers of epochs, counted from 0, and their values; thinned out to a visible number."""
         found = [(epoch, value) for epoch, value in enumerate(self.values) if math.isfinite(value)]
         if len(found) <= _MOST_POINTS:
             return found
@@ -65,7 +65,7 @@ def charts(
     *,
     as_images: bool = False,
 ) -> str:
-    """A chart for each metric, training and validation together, side by side as far as the page is wide.
+    """Returns a chart for each metric, training and validation together, side by side as far as the page is wide.
 
     Args:
         epochs: the metrics of each epoch that is over.
@@ -82,7 +82,7 @@ def charts(
 
 
 def lines_of(name: str, epochs: Sequence[Mapping[str, float]], so_far: Mapping[str, float] | None = None) -> list[Line]:
-    """The lines of one metric: training first, then validation, whichever of the two there are."""
+    """Returns the lines of one metric: training first, then validation, whichever of the two there are."""
     ongoing = so_far or {}
     return [
         Line(label, [row.get(key, math.nan) for row in epochs], ongoing.get(key))
@@ -92,7 +92,7 @@ def lines_of(name: str, epochs: Sequence[Mapping[str, float]], so_far: Mapping[s
 
 
 def chart(name: str, lines: Sequence[Line], planned: int = 0) -> str:
-    """One metric as an SVG: its name, its newest values, and a curve for each line."""
+    """Returns one metric as an SVG: its name, its newest values, and a curve for each line."""
     count = max(len(line.values) for line in lines)
     extent = max(count + any(line.ongoing for line in lines), planned, 1)
     frame = _Frame.around(lines, extent)
@@ -112,7 +112,7 @@ def chart(name: str, lines: Sequence[Line], planned: int = 0) -> str:
 
 
 def figure(value: float) -> str:
-    """A number in few letters."""
+    """Returns a number in few letters."""
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.4f}"
     return f"{value:.2e}"

@@ -1,8 +1,8 @@
-"""What happens in a fit, one frozen dataclass for each kind of thing. Runs on the driver.
+"""The events of a fit, one frozen dataclass per kind. Runs on the driver.
 
-An event holds plain data. `to_json` makes an object for JSON of it, and `event_from_json` the same event again: `KINDS`
-has every kind by its name. Epochs are counted from 0, times are seconds since 1970, and a number that is not known is
-`None`.
+An event contains plain data. `to_json` returns it as an object for JSON, and `event_from_json` converts it back:
+`KINDS` maps the name of each kind to its class. Epochs are counted from 0, times are seconds since 1970, and an unknown
+number is `None`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ TRAINED, STOPPED, DIVERGED, INTERRUPTED, FAILED = OUTCOMES = (
 
 @dataclass(frozen=True)
 class RankProgress:
-    """How far one rank is.
+    """The progress of one rank.
 
     Attributes:
         rows: the rows that it has read, in all epochs.
         steps: the steps that it has taken, in all epochs.
-        seconds_per_step: of its own work, without waiting for others; 0 before there are any to measure.
-        waiting: the share of its time in which it waited for others.
-        bytes_sent: how many bytes it has sent over sockets, without signs of life.
-        bytes_received: how many bytes it has received so.
-        bytes_shared: how many bytes went through memory that it shares with servers of its host, both ways.
-        staleness: how many contributions of others were applied between the parameters that its last one was computed
-            with and that one; `None` under synchronous plans and `hogwild`.
+        seconds_per_step: its own work per step, without waiting for others; 0 before the first measurement.
+        waiting: the share of its time that it waited for others.
+        bytes_sent: how many bytes it has sent over sockets, without heartbeats.
+        bytes_received: how many bytes it has received over sockets, without heartbeats.
+        bytes_shared: how many bytes it has exchanged, in both directions, through memory that it shares with servers
+            on its host.
+        staleness: how many contributions of others were applied after the worker received the parameters from which it
+            computed its last contribution, and before that contribution; `None` under synchronous plans and `hogwild`.
     """
 
     rank: int
@@ -56,11 +57,11 @@ class RankProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class FitEvent:
-    """Something that has happened in a fit.
+    """The base class of all events.
 
     Attributes:
-        fit: the fit's own name, the same in all of its events and in those of no other fit.
-        time: when.
+        fit: the name of the fit, unique and the same in all of its events.
+        time: when it happened.
     """
 
     kind: ClassVar[str] = ""
@@ -69,7 +70,7 @@ class FitEvent:
     time: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that `event_from_json` reads back; values that JSON has no number for become words."""
+        """Returns plain data that `event_from_json` reads back; numbers that JSON cannot represent become strings."""
         return {"kind": self.kind} | {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
 
@@ -78,10 +79,10 @@ class Started(FitEvent):
     """The first event of every fit.
 
     Attributes:
-        job: what it is asked to do, as plain data: columns, schedule, patience and so on.
-        plan: how workers share parameters.
-        parameters: how many numbers are trained and shared.
-        executors: how many Spark has, or 1 where it runs on the driver's host alone.
+        job: the job as plain data: columns, schedule, patience and so on.
+        plan: how workers exchange parameters.
+        parameters: the number of trained and exchanged values.
+        executors: the number of Spark's executors, or 1 if Spark runs only on the driver's host.
         slots: how many tasks Spark can run at once.
     """
 
@@ -98,13 +99,13 @@ class Started(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed(FitEvent):
-    """The training goes on from a checkpoint, or, from number 0, is launched again from its beginning.
+    """The training resumes from a checkpoint or, with number 0, is launched again from its beginning.
 
-    What was told of it until then and is not in the checkpoint is done again.
+    Everything reported before that is not in the checkpoint is done again.
 
     Attributes:
         checkpoint: its number.
-        epochs: the metrics of the epochs that are over.
+        epochs: the metrics of the completed epochs.
     """
 
     kind: ClassVar[str] = "resumed"
@@ -115,7 +116,7 @@ class Resumed(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerJoined(FitEvent):
-    """A worker has come to the driver, for the first time or again."""
+    """A worker has joined, for the first time or again."""
 
     kind: ClassVar[str] = "worker_joined"
 
@@ -137,11 +138,11 @@ class WorkerReady(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Expected(FitEvent):
-    """How much there is to do, as far as it is known; told again where an asynchronous plan's later workers come.
+    """The amount of work, as far as it is known; published again if later workers of an asynchronous plan join.
 
     Attributes:
-        rows: how many rows the whole training reads, all epochs together.
-        epochs: in how many epochs.
+        rows: how many rows the whole training reads in all epochs.
+        epochs: the number of epochs.
     """
 
     kind: ClassVar[str] = "expected"
@@ -152,25 +153,25 @@ class Expected(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Notice(FitEvent):
-    """Something that the driver's log says, too; `message` is what it says."""
+    """An event whose `message` the driver's log also contains."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Warned(Notice):
-    """Something that the user should know, and that has no kind of its own."""
+    """A warning without its own kind."""
 
     kind: ClassVar[str] = "warning"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSlow(Notice):
-    """A worker's steps take much longer than the others'; told once.
+    """A worker's steps take much longer than the others'; published once per worker.
 
     Attributes:
-        seconds_per_step: of its own work.
-        median: that of all workers.
+        seconds_per_step: its own work per step.
+        median: the median of all workers.
     """
 
     kind: ClassVar[str] = "worker_slow"
@@ -183,7 +184,7 @@ class WorkerSlow(Notice):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerLost(Notice):
-    """A worker, or a server of a slice, has given no sign of life for some seconds, and is waited for."""
+    """A worker, or the server of a slice, has sent no heartbeat for some seconds; the fit waits for it."""
 
     kind: ClassVar[str] = "worker_lost"
 
@@ -194,7 +195,7 @@ class WorkerLost(Notice):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerReturned(Notice):
-    """A worker is back: heard again after it was silent, or started again after its process was lost."""
+    """A worker is back: it sends heartbeats again, or was started again after its process was lost."""
 
     kind: ClassVar[str] = "worker_returned"
 
@@ -205,7 +206,7 @@ class WorkerReturned(Notice):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerLeftOut(Notice):
-    """The training goes on without a worker and its rows, from an epoch on."""
+    """The training continues without a worker and its rows, from an epoch on."""
 
     kind: ClassVar[str] = "worker_left_out"
 
@@ -217,11 +218,11 @@ class WorkerLeftOut(Notice):
 
 @dataclass(frozen=True, kw_only=True)
 class Progressed(FitEvent):
-    """How far the training is; told twice a second at most.
+    """The progress of the training; published at most twice a second.
 
     Attributes:
         rows: how many rows were read since the training began, by all ranks.
-        metrics: those of the epoch so far, without validation.
+        metrics: the metrics of the epoch so far, without validation.
     """
 
     kind: ClassVar[str] = "progress"
@@ -234,13 +235,13 @@ class Progressed(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class LapClosed(FitEvent):
-    """A stretch between two meetings of the workers with the driver is over.
+    """A lap is over.
 
     Attributes:
         step: how many steps have been taken since the training began.
         rows: how many rows were read since the training began, by all ranks.
-        metrics: those of this lap alone, of training and validation.
-        epoch_metrics: those of its epoch up to here.
+        metrics: the metrics of this lap alone, of training and validation.
+        epoch_metrics: the metrics of its epoch up to here.
         last: whether training ends here.
     """
 
@@ -259,8 +260,8 @@ class EpochClosed(FitEvent):
     """An epoch is over, or training has ended within it.
 
     Attributes:
-        metrics: those of training and validation, as the history has them.
-        diverged: whether training ended within it because of numbers that are not finite.
+        metrics: the metrics of training and validation, as in the history.
+        diverged: whether training ended in this epoch because values were not finite.
     """
 
     kind: ClassVar[str] = "epoch_closed"
@@ -272,7 +273,7 @@ class EpochClosed(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointWritten(FitEvent):
-    """A checkpoint is in its directory, whole."""
+    """A checkpoint was written completely."""
 
     kind: ClassVar[str] = "checkpoint_written"
 
@@ -281,7 +282,7 @@ class CheckpointWritten(FitEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Diverged(Notice):
-    """Training ends early because numbers are not finite; `reason` says which, and where."""
+    """Training ends early because values are not finite; `reason` says which, and where."""
 
     kind: ClassVar[str] = "diverged"
 
@@ -293,9 +294,9 @@ class Ended(FitEvent):
     """The last event of every fit.
 
     Attributes:
-        how: `"trained"` (to the end of its schedule), `"stopped"` (a callback or hook said so), `"diverged"`,
+        how: `"trained"` (to the end of its schedule), `"stopped"` (by a callback or hook), `"diverged"`,
             `"interrupted"` (by Ctrl-C) or `"failed"`.
-        why: the reason or the error; `None` for a training that went to its end or was stopped.
+        why: the reason or the error; `None` for a training that was completed or stopped.
         skipped_rows: as in the history.
         lost_rows: as in the history.
     """
@@ -332,7 +333,7 @@ KINDS: Mapping[str, type[FitEvent]] = {
 
 
 def event_from_json(data: Facts) -> FitEvent:
-    """The event that `to_json` described."""
+    """Returns the event that `to_json` described."""
     kind = str(data.get("kind"))
     if kind not in KINDS:
         raise DataError(one_of("kind", kind, KINDS))
@@ -341,7 +342,7 @@ def event_from_json(data: Facts) -> FitEvent:
         return KINDS[kind](**{each.name: _READERS[str(each.type)](data[each.name]) for each in known})
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(
-            f"An event of kind {kind!r} must have all of its parts. Received: {data!r} ({error})."
+            f"An event of kind {kind!r} must have all of its fields. Received: {data!r} ({error})."
         ) from error
 
 

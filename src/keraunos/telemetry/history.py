@@ -1,7 +1,7 @@
-"""What a training measured, epoch by epoch. Runs on the driver.
+"""The metrics of a training, epoch by epoch. Runs on the driver.
 
-A `History` reads like a mapping from metric to its values, prints as a small table and shows itself in a notebook
-as curves. It holds plain numbers, so that it can be saved beside a model and compared.
+A `History` is a mapping from metric to its values. It prints as a small table and is shown as curves in a notebook. It
+contains plain numbers, so that it can be saved beside a model and compared.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class History(Mapping[str, list[float]]):
 
     Attributes:
         epochs: the metrics of each epoch.
-        ended: why training ended before its schedule did, because numbers were not finite; `None` where it did not.
-        skipped_rows: how many rows, all epochs together, were skipped because what they led to was not finite.
-        lost_rows: how many rows, all epochs together, are missing because their worker was lost and the others went on
+        ended: why training ended early because values were not finite; otherwise `None`.
+        skipped_rows: how many rows, in all epochs, were skipped because they led to values that were not finite.
+        lost_rows: how many rows, in all epochs, are missing because their worker was lost and the others continued
             without it.
     """
 
@@ -59,34 +59,34 @@ class History(Mapping[str, list[float]]):
         return len(self.metrics)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that `from_json` reads back; values that JSON has no number for become words."""
+        """Returns plain data that `from_json` reads back; numbers that JSON cannot represent become strings."""
         epochs = [{name: _number_to_json(value) for name, value in row.items()} for row in self.epochs]
         special = {"ended": self.ended, "skipped_rows": self.skipped_rows, "lost_rows": self.lost_rows}
         return {"epochs": epochs} | {name: value for name, value in special.items() if value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> History:
-        """The history that `to_json` described."""
+        """Returns the history that `to_json` described."""
         skipped, lost = (int(data.get(name, 0)) for name in ("skipped_rows", "lost_rows"))
         return cls(data["epochs"], data.get("ended"), skipped, lost)
 
     @classmethod
     def from_events(cls, events: Iterable[FitEvent]) -> History:
-        """The history of a fit that told these events; of several fits, that of the one that started last."""
+        """Returns the history of the fit with these events; of several fits, the one that started last."""
         book = HistoryBook()
         for event in events:
             book.on_event(event)
         return book.history
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row for each epoch and a column for each metric."""
+        """Returns a pandas DataFrame with a row for each epoch and a column for each metric."""
         import pandas as pd
 
         index = pd.RangeIndex(1, len(self.epochs) + 1, name="epoch")
         return pd.DataFrame([dict(row) for row in self.epochs], columns=list(self.metrics), index=index)
 
     def plot(self) -> Any:
-        """Draw every metric, training and validation together, with matplotlib; gives the figure."""
+        """Draw every metric, training and validation together, with matplotlib. Returns the figure."""
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
@@ -131,10 +131,10 @@ class History(Mapping[str, list[float]]):
 
 
 class HistoryBook:
-    """Keeps what events tell of epochs; `on_event` takes them in the order in which they happened.
+    """Collects the metrics of epochs from events, which `on_event` takes in order.
 
     Attributes:
-        epochs: the metrics of the epochs that are over.
+        epochs: the metrics of the completed epochs.
     """
 
     def __init__(self) -> None:
@@ -144,14 +144,14 @@ class HistoryBook:
 
     @property
     def history(self) -> History:
-        """The history, as far as it was told."""
+        """The history of the events so far."""
         if self._ended is None:
             return History(self.epochs)
         diverged = self._ended.why if self._ended.how == DIVERGED else None
         return History(self.epochs, diverged, self._ended.skipped_rows, self._ended.lost_rows)
 
     def on_event(self, event: FitEvent) -> None:
-        """Take in an event."""
+        """Process an event."""
         if isinstance(event, Started):
             self.epochs, self._ended, self._fit = [], None, event.fit
         elif event.fit != self._fit:
@@ -165,7 +165,7 @@ class HistoryBook:
 
 
 def _pairs(history: History) -> list[tuple[str, list[Line]]]:
-    """Each metric with its lines."""
+    """Returns each metric with its lines."""
     names = dict.fromkeys(name.removeprefix(VALIDATION) for name in history)
     return [(name, lines_of(name, history.epochs)) for name in names]
 

@@ -1,4 +1,4 @@
-"""Who is told what happens in a fit. Runs on the driver."""
+"""The base class of listeners, which receive the events of a fit. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from keraunos.telemetry.events import FitEvent
 
 
 class Listener:
-    """Told of every event of the fits that it is given to; any object with these two methods will do.
+    """Receives the events of the fits that it is given to. Any object with these two methods can be a listener.
 
-    Each fit calls it from a thread of its own, one event after the other in the order in which they happened: the first
-    is `Started`, the last is `Ended`, and then `close` is called. A listener of several fits that run at once is called
-    by several threads; `event.fit` tells the fits apart.
+    Each fit calls it from a separate thread, with one event after the other in order: the first is `Started`, the last
+    is `Ended`, and then `close` is called. If several fits run at once, several threads call it; `event.fit` identifies
+    the fit.
 
-    Training never waits for a listener. What it raises is counted and logged once. Of a listener that is too slow,
-    events that find its queue full are left out, but never the last one; and a fit that has ended waits for it for some
-    seconds only.
+    Training never waits for a listener. Its exceptions are counted and logged once. If it is too slow and its queue is
+    full, events are dropped, but never the last one. A fit that has ended waits only some seconds for it.
     """
 
     def on_event(self, event: FitEvent) -> None:
-        """Something has happened."""
+        """Called with each event."""
 
     def close(self) -> None:
-        """The fit is over, and its last event was told. Another fit may begin."""
+        """Called after the last event of a fit. Another fit may follow."""

@@ -1,4 +1,4 @@
-"""What the driver's log says of a fit. Runs on the driver."""
+"""Writes the messages of a fit to the driver's log. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ logger = logging.getLogger(__name__)
 
 
 def log(event: FitEvent) -> None:
-    """Log an event that has a message; a subscriber of the fit's events."""
+    """Log an event if it has a message. Subscribes to the fit's events."""
     if isinstance(event, Notice):
         logger.warning("%s", event.message)

@@ -1,7 +1,7 @@
 """The progress of a fit, on a terminal, in a notebook or in a log. Runs on the driver.
 
-One bar for the whole training: epoch, share done, rows per second, time left, and the metrics so far. Where nobody
-watches (a log file, a scheduled job) one line per epoch takes its place.
+One bar for the whole training: epoch, share done, rows per second, time left, and the metrics so far. In a
+log file or a scheduled job it prints one line per epoch instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keraunos.telemetry.events import EpochClosed, Expected, FitEvent, LapClosed
 
 VALIDATION = "val_"
 CHOICES = ("auto", "0", "1", "2")
-# The attribute of IPython's shell that makes the display which "auto" opens, from the rows and epochs to come.
+# The attribute of IPython's shell with the function that makes the display for "auto" from total rows and epochs.
 DISPLAY = "keraunos_progress"
 
 _WIDEST = 100
@@ -35,7 +35,7 @@ _FIXED_TEXT = len(" 100%|| 000.0k rows/s, 00:00 left, ")
 
 
 class Progress:
-    """Shows how far a fit is. Open it with `Progress.open`, close it as a context manager; one thread at a time.
+    """Shows the progress of a fit. Open it with `Progress.open`, close it as a context manager; one thread at a time.
 
     `on_event` makes it a subscriber of the fit's events.
     """
@@ -48,16 +48,16 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Progress:
-        """The display that `verbose` asks for.
+        """Returns the display that `verbose` asks for.
 
         Args:
-            total_rows: how many rows the whole training reads, all epochs together; `None` while nobody knows
-                (`expect` tells later).
-            epochs: how many epochs there will be.
-            verbose: 0 for silence, 1 for a bar, 2 for a line per epoch; "auto" for a bar on a terminal or in a
+            total_rows: how many rows the whole training reads in all epochs; `None` if not yet known
+                (`expect` sets it later).
+            epochs: the number of epochs.
+            verbose: 0 for nothing, 1 for a bar, 2 for a line per epoch; "auto" for a bar on a terminal or in a
                 notebook and lines elsewhere.
-            stream: where to write; standard error if not given.
-            clock: what tells the time in seconds, for the lines.
+            stream: where to write; default: standard error.
+            clock: returns the time in seconds, for the lines.
         """
         page = _page() if verbose == "auto" and stream is None else None
         if page is not None:
@@ -71,7 +71,7 @@ class Progress:
         return _Lines(epochs, target, clock)
 
     def on_event(self, event: FitEvent) -> None:
-        """Show what an event tells of rows, laps and epochs."""
+        """Update the display from an event."""
         match event:
             case Expected():
                 self.expect(event.rows, event.epochs)
@@ -83,19 +83,19 @@ class Progress:
                 self.epoch_end(event.epoch, event.metrics)
 
     def expect(self, total_rows: int, epochs: int) -> None:
-        """Say how many rows the whole training reads, and in how many epochs, once it is known."""
+        """Set the number of rows that the whole training reads, and the number of epochs."""
 
     def update(self, rows_done_total: int, epoch: int, logs: Mapping[str, float]) -> None:
-        """So many rows have been read since the training began; this is epoch `epoch`, counted from 0."""
+        """Show that this many rows have been read since the training began; `epoch` is counted from 0."""
 
     def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Epoch `epoch`, counted from 0, is over and has these metrics."""
+        """Show the metrics of epoch `epoch`, counted from 0, which is over."""
 
     def note(self, text: str) -> None:
-        """Say something beside the progress."""
+        """Print a message beside the progress."""
 
     def close(self) -> None:
-        """Leave the display as it is."""
+        """End the display, which remains visible."""
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +151,7 @@ class _Bar(Progress):
             smoothing=0.1,
             file=stream,
             ncols=self._columns,
-            nrows=_LINES,  # tqdm shows nothing where a terminal says that it has no lines
+            nrows=_LINES,  # tqdm shows nothing if a terminal reports no lines
             bar_format=_RUNNING if total_rows else _UNMETERED,
         )
 
@@ -190,7 +190,7 @@ class _Bar(Progress):
         self._tqdm.close()
 
     def _start(self, rows: int) -> None:
-        """Count speed and time from the first rows on: what came before was starting and compiling."""
+        """Measure speed and time from the first rows on, without start and compilation."""
         bar = self._tqdm
         bar.initial = bar.n = bar.last_print_n = rows
         bar.unpause()
@@ -207,7 +207,7 @@ class _Bar(Progress):
 
 
 def _fitting(logs: Mapping[str, float], room: int) -> str:
-    """The metrics in the most telling form that fits: shorter numbers go first, then validation, then the last ones."""
+    """Returns the metrics in the longest form that fits: numbers are shortened first, then metrics omitted."""
     plain = [f"{name} {_figure(value, 4)}" for name, value in logs.items() if not name.startswith(VALIDATION)]
     shorter = [plain[:count] for count in range(len(plain), 0, -1)]
     for items in (_with_validation(logs, 4), _with_validation(logs, 3), *shorter):
@@ -235,7 +235,7 @@ def _figure(value: float, digits: int) -> str:
 
 
 def thousands(rate: float) -> str:
-    """A large number in few letters."""
+    """Returns a large number in a few characters."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= size:
             return f"{rate / size:.1f}{letter}"
@@ -252,12 +252,12 @@ def _mode(verbose: int | str, stream: TextIO, *, given: bool) -> int:
 
 
 def _columns(stream: TextIO) -> int:
-    """The width of the terminal that is written to; COLUMNS, where it is set, says otherwise."""
+    """Returns the width of the terminal, or COLUMNS if it is set."""
     try:
         found = 0 if os.environ.get("COLUMNS") else os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError, AttributeError):
         found = 0
-    # Some terminals, as those of containers and of `script`, say that they have no columns at all.
+    # Some terminals, such as those of containers and of `script`, report no columns.
     return min((found or shutil.get_terminal_size((_USUAL, _LINES)).columns) - 1, _WIDEST)
 
 
@@ -267,24 +267,24 @@ def _shell() -> Any:
 
 
 def _page() -> Callable[[int | None, int], Progress] | None:
-    """What makes a display on the shell's own page, where whoever loaded our extension has given it one."""
+    """Returns the function that makes a display in the notebook, if our extension is loaded."""
     found: Callable[[int | None, int], Progress] | None = getattr(_shell(), DISPLAY, None)
     return found
 
 
 def _in_notebook() -> bool:
-    """Whether this process serves a notebook."""
+    """Returns whether this process serves a notebook."""
     shell = _shell()
     return shell is not None and "IPKernelApp" in shell.config
 
 
 def _has_widgets() -> bool:
-    """Whether it is a notebook that can show widgets; elsewhere a bar is text."""
+    """Returns whether it is a notebook that can show widgets; elsewhere a bar is text."""
     return _in_notebook() and find_spec("ipywidgets") is not None
 
 
 def _tqdm_class(*, notebook: bool) -> Any:
-    """A tqdm without its monitor thread and its lock between processes: a fit leaves nothing behind."""
+    """Returns a tqdm without its monitor thread and its interprocess lock, so that a fit leaves nothing behind."""
     if notebook:
         from tqdm.notebook import tqdm
     else:

@@ -1,7 +1,7 @@
-"""The events of one fit on their way to those who are told of them. Runs on the driver.
+"""The stream of the events of one fit. Runs on the driver.
 
-Whoever is attached is called at once, by the thread that publishes: what belongs to the fit itself, such as its history
-and the display of its progress. Listeners have a queue and a thread each.
+Subscribers are called at once, by the thread that publishes: parts of the fit itself, such as its history and the
+display of its progress. Listeners have a queue and a thread each.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from keraunos.telemetry.events import Ended, FitEvent
 
 logger = logging.getLogger(__name__)
 
-# Some minutes of a large fit.
+# Enough for some minutes of a large fit.
 QUEUE_LENGTH = 10_000
 LEAVE_SECONDS = 5.0
 
 
 class EventStream:
-    """Where a fit's events are published; a context manager that owns the listeners' threads.
+    """Publishes the events of a fit; a context manager that owns the listeners' threads.
 
     Args:
         listeners: see `Listener`.
-        queue_length: how many events wait for a listener, at most.
-        leave_seconds: for how long leaving the context waits for all listeners together.
-        clock: what tells the time of an event.
+        queue_length: the maximum number of queued events per listener.
+        leave_seconds: how long leaving the context waits for all listeners together.
+        clock: returns the time of an event.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class EventStream:
         self._attached: list[Callable[[FitEvent], None]] = []
         self._posts = [_Post(each, queue_length) for each in listeners]
         self._over = False
-        # Checkpoints are written by another thread than the one that follows.
+        # The thread that writes checkpoints publishes, too.
         self._order = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class EventStream:
 
     @contextmanager
     def attached(self, subscriber: Callable[[FitEvent], None]) -> Iterator[None]:
-        """Call it with every event, at once; what it raises reaches whoever publishes."""
+        """Call a subscriber with every event at once; its exceptions reach the publisher."""
         self._attached.append(subscriber)
         try:
             yield
@@ -77,10 +77,10 @@ class EventStream:
             self._attached.remove(subscriber)
 
     def publish(self, event: FitEvent) -> None:
-        """Tell everyone of an event, in one order."""
+        """Publish an event to all, in one order."""
         with self._order:
             if self._over:
-                # A thread that was not waited for speaks behind the end.
+                # A thread that was not waited for publishes after the end.
                 return
             self._over = isinstance(event, Ended)
             stamped = replace(event, fit=self.fit, time=self._clock())
@@ -120,7 +120,7 @@ class _Post:
                 self._waiting.append(event)
                 self._changed.notify()
         if self.dropped:
-            self._tell("is slow, and more than %d events wait for it: further ones are left out.", self._length)
+            self._tell("is slow, and more than %d events wait for it: further ones are dropped.", self._length)
 
     def close(self) -> None:
         with self._changed:
@@ -128,10 +128,10 @@ class _Post:
             self._changed.notify()
 
     def leave(self, seconds: float) -> None:
-        """Wait until it has heard everything, but not for long."""
+        """Wait for a limited time until it has received all events."""
         self._thread.join(seconds)
         if self._thread.is_alive():
-            self._tell("has not heard of all events some seconds after the fit's end, and is not waited for.")
+            self._tell("has not received all events some seconds after the fit's end; the fit does not wait longer.")
 
     def _run(self) -> None:
         while (event := self._next()) is not None:
@@ -148,10 +148,10 @@ class _Post:
             method(*arguments)
         except BaseException as error:  # noqa: BLE001 - whatever it is, training goes on
             self.raised += 1
-            self._tell("has raised %r. It is told of later events, and what it raises then is only counted.", error)
+            self._tell("has raised %r. It still receives later events; further exceptions are only counted.", error)
 
     def _tell(self, text: str, *values: object) -> None:
         """Name the listener in a warning, once."""
         if not self._told:
             self._told = True
-            logger.warning(f"The listener %r {text} Training goes on.", self._listener, *values)  # noqa: G004
+            logger.warning(f"The listener %r {text} Training continues.", self._listener, *values)  # noqa: G004

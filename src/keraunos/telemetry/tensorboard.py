@@ -1,8 +1,8 @@
 """TensorBoard's event files, written and read without TensorFlow. Runs on the driver.
 
-A file is a row of records: the length, its checksum, the bytes, their checksum. The bytes are an `Event` protobuf with
-a time, a step and a summary: a scalar, or a histogram. Both formats are small and have not changed since 2015, so they
-are written here by hand rather than by a dependency.
+A file is a sequence of records: the length, its checksum, the bytes, their checksum. The bytes are an `Event` protobuf
+with a time, a step and a summary: a scalar, or a histogram. Both formats are small and have not changed since 2015, so
+this module writes them without a dependency.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _FIRST_LIMIT, _GROWTH, _LAST_LIMIT = 1e-12, 1.1, 1e20
 
 
 class EventWriter:
-    """One event file in `folder`, which is made when the first event comes.
+    """One event file in `folder`, which is created with the first event.
 
-    Events are gathered and appended now and then, so that no file stays open; what was noted is there to read after
-    `flush` or `close`, and at the latest when nobody holds the writer any more. One thread writes.
+    Events are buffered and appended from time to time, so that no file stays open. They can be read after `flush` or
+    `close`, and at the latest when the writer is garbage-collected. One thread writes.
     """
 
     def __init__(self, folder: str | Path, clock: Callable[[], float] = time.time) -> None:
         self.folder = Path(folder)
         self._clock = clock
-        self._gathered = _Gathered()
+        self._gathered = _Pending()
         weakref.finalize(self, self._gathered.append)
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
-        """Note one number."""
+        """Add a scalar."""
         self._add(_bytes(1, tag.encode()) + _tag(2, 5) + struct.pack("<f", float(value)), step)
 
     def add_histogram(self, tag: str, values: npt.ArrayLike, step: int) -> None:
-        """Note how the finite values of an array are spread."""
+        """Add a histogram of the finite values of an array."""
         self._add(_bytes(1, tag.encode()) + _bytes(5, _histogram(np.asarray(values))), step)
 
     def flush(self) -> None:
-        """Let readers see what was noted."""
+        """Write the buffered events to the file."""
         self._gathered.append()
 
     def close(self) -> None:
-        """Write what is left; another event would begin a new file."""
+        """Write the remaining events; another event would start a new file."""
         self._gathered.append()
         self._gathered.path = None
 
@@ -79,14 +79,14 @@ class EventWriter:
 
     def _begun(self, now: float) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
-        # Names sort by time, and two writers of one second, or one process, do not meet.
+        # Names sort by time and are unique, even for two writers in one second or one process.
         name = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS)}"
         self._gathered.events += _record(_tag(1, 1) + struct.pack("<d", now) + _bytes(3, _VERSION))
         return self.folder / name
 
 
-class _Gathered:
-    """Events that are not in their file yet."""
+class _Pending:
+    """Buffered events that are not in the file yet."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
@@ -100,7 +100,7 @@ class _Gathered:
 
 
 def read_scalars(folder: str | Path, tag: str) -> npt.NDArray[np.float64]:
-    """The numbers noted under a tag in a folder's event files: a row each of step, value, time, in order of writing."""
+    """Returns the scalars of a tag in a folder's event files: rows of step, value, time, in order of writing."""
     found = []
     for event in read_events(folder):
         for name, value in event.scalars:
@@ -128,7 +128,10 @@ class ReadEvent:
 
 
 def read_events(folder: str | Path) -> Iterator[ReadEvent]:
-    """The events of a folder's files, those of the oldest file first; an end that is still being written is left."""
+    """Yields the events of a folder's files, those of the oldest file first.
+
+    An end that is still being written is left.
+    """
     for path in sorted(Path(folder).glob("[!._]*tfevents*")):
         with path.open("rb") as file:
             for data in _records(file):
@@ -151,7 +154,7 @@ def _scalars(summary: bytes) -> Iterator[tuple[str, float]]:
 
 
 def _scalar_tensor(tensor: bytes) -> Iterator[float]:
-    """The number in a float tensor without dimensions, which is how TensorFlow 2 writes a scalar."""
+    """Yields the number in a float tensor without dimensions, which is how TensorFlow 2 writes a scalar."""
     parts = dict(_fields(tensor))
     values = parts.get(5)
     content = parts.get(4)
@@ -181,7 +184,7 @@ def _histogram(values: npt.NDArray[Any]) -> bytes:
 
 
 def _buckets(flat: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The upper ends of the buckets from the first that holds something to the last, and what each holds."""
+    """Returns the upper ends of the buckets from the first that holds something to the last, and what each holds."""
     count = int(np.ceil(np.log(_LAST_LIMIT / _FIRST_LIMIT) / np.log(_GROWTH)))
     positive = _FIRST_LIMIT * _GROWTH ** np.arange(count + 1)
     limits = np.concatenate([-positive[::-1], [0.0], positive, [np.finfo(np.float64).max]])
@@ -203,7 +206,7 @@ def _records(file: BinaryIO) -> Iterator[bytes]:
         (length,) = struct.unpack("<Q", head[:8])
         if struct.unpack("<I", head[8:])[0] != _masked(head[:8]):
             raise DataError(
-                f"An event file must be a row of records with checksums. Received: {file.name!r}, damaged at byte "
+                f"An event file must be a sequence of records with checksums. Received: {file.name!r}, damaged at byte "
                 f"{file.tell() - 12}. Remove the file."
             )
         data, check = file.read(length), file.read(4)
@@ -218,7 +221,7 @@ def _records(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message: a whole number, or the bytes of anything else."""
+    """Yields the fields of a protobuf message: a whole number, or the bytes of anything else."""
     place = 0
     while place < len(data):
         key, place = _read_varint(data, place)
@@ -276,7 +279,7 @@ _TABLE = _crc_table()
 
 
 def _masked(data: bytes) -> int:
-    """The checksum of a record: CRC-32C, turned and shifted so that checksums of checksums differ."""
+    """Returns the checksum of a record: CRC-32C, turned and shifted so that checksums of checksums differ."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 255]

@@ -1,7 +1,7 @@
-"""Conformance suites: what a rule, codec, learner, listener, folder or session of your own must do. Runs in tests.
+"""Conformance suites for custom rules, codecs, learners, listeners, folders and sessions. Runs in tests.
 
-A test class inherits a suite and says what it is for; pytest runs the suite's tests on it. docs/testing.md shows how.
-Nothing else in the package imports this one.
+A test class inherits a suite and defines what to test; pytest runs the suite's tests on it. docs/testing.md describes
+them. Nothing else in the package imports this one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HOMES = {
     "RuleSuite": "keraunos.testing.rule_suite",
     "SessionSuite": "keraunos.testing.session_suite",
 }
-# These are no test modules: without this a failed `assert` in one would not show its values.
+# pytest does not collect these modules: without this call a failed `assert` in them would not show its values.
 pytest.register_assert_rewrite("keraunos.testing.learner_batches", "keraunos.testing.rule_rounds", *_HOMES.values())
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the table above is the list of public names

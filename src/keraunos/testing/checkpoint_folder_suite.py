@@ -1,7 +1,7 @@
-"""What a store of checkpoints relies on in a folder, wherever it is.
+"""Tests for a folder that stores checkpoints, local or remote.
 
-A test class inherits `CheckpointFolderSuite` and defines the fixture `folder`, which does not exist yet; and `files`,
-the path below which its files lie on this machine, where there is one.
+A test class inherits `CheckpointFolderSuite` and defines the fixture `folder`, a folder that does not exist yet. If its
+files are on this machine, the class also defines `files`, their path.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from keraunos.errors import CheckpointError, JobError
 
 
 def read(folder: Folder, name: str) -> bytes:
-    """The content of a file."""
+    """Returns the content of a file."""
     with folder.open(name) as file:
         return file.read()
 
 
 def numbered(number: int, size: int = 1000) -> Checkpoint:
-    """A small checkpoint whose values are its number."""
+    """Returns a small checkpoint whose values are its number."""
     return Checkpoint(number, {"step": number}, {"parameters": [np.full(size, number, np.float32), np.arange(number)]})
 
 
@@ -35,12 +35,12 @@ class CheckpointFolderSuite:
 
     @pytest.fixture
     def folder(self) -> Folder:
-        """A folder that does not exist yet; of its own for each test."""
+        """Returns a folder that does not exist yet, a new one for each test."""
         raise NotImplementedError
 
     @pytest.fixture
     def files(self) -> Path | None:
-        """Where the folder's files are on this machine; `None` where they are elsewhere."""
+        """Returns the path of the folder's files on this machine, or `None` if they are elsewhere."""
         return None
 
     def test_a_folder_that_does_not_exist_is_empty(self, folder: Folder) -> None:
@@ -139,5 +139,5 @@ class CheckpointFolderSuite:
         assert earlier is not None
         assert earlier.number == 2
         folder.delete("checkpoint-000000000002/manifest.json")
-        with pytest.raises(CheckpointError, match=r"is whole.*checkpoint 3.*checkpoint 2.*no 'manifest.json'"):
+        with pytest.raises(CheckpointError, match=r"is complete.*checkpoint 3.*checkpoint 2.*no 'manifest.json'"):
             again.latest()

@@ -1,6 +1,6 @@
-"""What every codec must do: chunks that stand alone, errors that are made good, and no trust in what is received.
+"""Tests for a codec: chunks are independent, rounding errors are carried over, and received bytes are checked.
 
-A test class inherits `CodecSuite` and makes the codec.
+A test class inherits `CodecSuite` and creates the codec.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CodecSuite:
     relative_error: float = 0.0
 
     def codec(self) -> Codec:
-        """A new codec."""
+        """Returns a new codec."""
         raise NotImplementedError
 
     @pytest.mark.parametrize("length", LENGTHS)
@@ -137,7 +137,7 @@ def _random(length: int) -> Vector:
 
 
 def _uneven(length: int, seed: int) -> Vector:
-    """Values whose magnitudes differ by a million, so that small ones are lost if errors are not made good."""
+    """Returns values that differ by a factor of a million: small ones are lost if errors are not carried over."""
     random = np.random.default_rng(seed)
     magnitudes = 10.0 ** np.random.default_rng(99).uniform(-6, 0, size=length)
     values: Vector = (random.normal(size=length) * magnitudes).astype(np.float32)

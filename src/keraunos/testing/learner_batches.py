@@ -1,4 +1,4 @@
-"""Batches that feed the small models of the learner suite, and what several workers' contributions become."""
+"""Batches for the small models of the learner suite, and the sum of several workers' contributions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ CLASSES = 3
 
 
 def rows(count: int, seed: int = 0) -> Batch:
-    """Rows of `FEATURES` random numbers, each with one of `CLASSES` classes."""
+    """Returns rows of `FEATURES` random numbers, each with one of `CLASSES` classes."""
     generator = np.random.default_rng(seed)
     inputs = generator.normal(size=(count, FEATURES)).astype("float32")
     return Batch(inputs, generator.integers(0, CLASSES, count), None, count)
 
 
 def binary_rows(count: int, seed: int = 0) -> Batch:
-    """Rows of random numbers, labelled by the sign of their sum."""
+    """Returns rows of random numbers, labelled by the sign of their sum."""
     inputs: Any = rows(count, seed).inputs
     return Batch(inputs, (inputs.sum(axis=1) > 0).astype("int64"), None, count)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
-    """The rows of all batches as one."""
+    """Returns the rows of all batches as one batch."""
     weights = [batch.weights for batch in batches if batch.weights is not None]
     return Batch(
         _join([batch.inputs for batch in batches]),
@@ -40,7 +40,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
 
 
 def slices(batch: Batch, size: int) -> list[Batch]:
-    """The rows of a batch without weights, in batches of at most `size`."""
+    """Returns the rows of a batch without weights, in batches of at most `size`."""
     inputs: Any = batch.inputs
     targets: Any = batch.targets
     starts = range(0, batch.rows, size)
@@ -48,7 +48,7 @@ def slices(batch: Batch, size: int) -> list[Batch]:
 
 
 def reduced(contributions: Sequence[Contribution], layout: Layout) -> Vector:
-    """What the docstring of `Contribution` says, in float64."""
+    """Returns the vector that the docstring of `Contribution` describes, computed in float64."""
     size = layout.trainable_size
     count = sum(contribution.rows for contribution in contributions)
     total = np.sum([np.asarray(contribution.values, np.float64) for contribution in contributions], axis=0)
@@ -65,18 +65,18 @@ def reduced(contributions: Sequence[Contribution], layout: Layout) -> Vector:
 
 
 def kept(contribution: Contribution) -> Contribution:
-    """A contribution whose values survive the learner's next call."""
+    """Returns a copy of a contribution that remains valid after the learner's next call."""
     return Contribution(np.array(contribution.values), contribution.denominators, contribution.rows)
 
 
 def assert_close(vector: Vector, expected: Vector, limit: float = 2e-5) -> None:
-    """Fail where two vectors differ by more than `limit`, relative to the expected one's norm."""
+    """Fail if two vectors differ by more than `limit`, relative to the expected one's norm."""
     difference = np.linalg.norm(vector - expected) / np.linalg.norm(expected)
     assert difference < limit, difference
 
 
 def assert_states_equal(state: Sequence[Array], expected: Sequence[Array]) -> None:
-    """Fail where two lists of arrays differ."""
+    """Fail if two lists of arrays differ."""
     assert len(state) == len(expected)
     for value, other in zip(state, expected, strict=True):
         np.testing.assert_allclose(value, other, rtol=1e-5, atol=1e-6)

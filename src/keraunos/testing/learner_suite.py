@@ -1,7 +1,7 @@
-"""What every learner must do, whatever framework runs it.
+"""Tests for a learner of any framework.
 
-A test class inherits `LearnerSuite` and says what its models are, and what the plain model, stepped in the same process
-by its own framework, gives: that one is the judge.
+A test class inherits `LearnerSuite` and defines its models. The suite compares the learner with the plain model, which
+its own framework trains in the same process.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from keraunos.testing.learner_batches import (
 
 
 class PlainModels(Protocol):
-    """The models that a learner is tested with, each a new one with the same first parameters.
+    """The models that a learner is tested with. Each call returns a new model with the same initial parameters.
 
-    Any module or object with these functions will do. A plain model is whatever the framework has for one, and has
-    `train_on_batch(inputs, targets)`. All but those with several inputs or outputs take `FEATURES` numbers per row and
-    have a softmax over `CLASSES` classes, a sparse cross entropy and the accuracy as a metric.
+    Any module or object with these functions can be used. A plain model is an object of the framework with a method
+    `train_on_batch(inputs, targets)`. Except for models with several inputs or outputs, it takes `FEATURES` numbers per
+    row and has a softmax over `CLASSES` classes, a sparse cross entropy, and the accuracy as a metric.
     """
 
     def dense(self, optimizer: str, /) -> Any:
-        """Two dense layers; `optimizer` is `"sgd"` with a learning rate of 0.1, or `"adam"`."""
+        """Returns two dense layers; `optimizer` is `"sgd"` with a learning rate of 0.1, or `"adam"`."""
 
     def batch_norm(self) -> Any:
-        """A dense layer of 8 units, batch normalization and dropout, with SGD."""
+        """Returns a dense layer of 8 units, batch normalization and dropout, with SGD."""
 
     def dropout(self) -> Any:
-        """Dropout of half of a layer, with SGD."""
+        """Returns a model with dropout of half of a layer, with SGD."""
 
     def binary(self) -> Any:
-        """Whatever measures more than a loss, for targets 0 and 1."""
+        """Returns a model with metrics besides the loss, for targets 0 and 1."""
 
     def two_inputs(self) -> tuple[Any, Sequence[Batch]]:
-        """A model whose inputs have names, and batches for it, some of whose inputs are doubles."""
+        """Returns a model whose inputs have names, and batches for it; some inputs are doubles."""
 
     def two_outputs(self) -> tuple[Any, Sequence[Batch]]:
-        """A model with the outputs `left` and `right`, and batches for it."""
+        """Returns a model with the outputs `left` and `right`, and batches for it."""
 
 
 class MetricsReader(Protocol):
-    """What makes results of metric states, as the driver has it."""
+    """Computes results from metric states, as the driver does."""
 
     def read(self, states: Sequence[Any], /) -> Mapping[str, float]:
-        """The metrics of all states together, by name; the loss is the first."""
+        """Returns the metrics over all states by name; the loss is the first."""
 
 
 class LearnerSuite:
@@ -67,39 +67,39 @@ class LearnerSuite:
     models: PlainModels
 
     def load(self, model: Any) -> Learner:
-        """A new learner of the model, not prepared yet, as a worker gets it."""
+        """Returns a new learner of the model, not prepared yet, as a worker gets it."""
         raise NotImplementedError
 
     def vector(self, model: Any) -> Vector:
-        """The plain model's parameters as one vector."""
+        """Returns the plain model's parameters as one vector."""
         raise NotImplementedError
 
     def weights(self, model: Any) -> Sequence[Array]:
-        """The plain model's parameters as arrays, in any order."""
+        """Returns the plain model's parameters as arrays, in any order."""
         raise NotImplementedError
 
     def trained(self, model: Any) -> int:
-        """How many of its variables are trained by gradients."""
+        """Returns how many variables gradients train."""
         raise NotImplementedError
 
     def predicted(self, model: Any, inputs: Arrays) -> Any:
-        """What the plain model predicts: an array, or a list of them."""
+        """Returns the plain model's predictions: an array, or a list of arrays."""
         raise NotImplementedError
 
     def evaluated(self, model: Any, batch: Batch) -> Mapping[str, float]:
-        """What the plain model measures, by name."""
+        """Returns the plain model's metrics by name."""
         raise NotImplementedError
 
     def reader(self, model: Any, batch: Batch) -> MetricsReader:
-        """What makes results of the states that `take_metrics` gives."""
+        """Returns an object that computes results from the states that `take_metrics` returns."""
         raise NotImplementedError
 
     def rows_in(self, state: Sequence[Array]) -> float:
-        """Over how many rows the loss in such a state was summed."""
+        """Returns over how many rows the loss in a state was summed."""
         raise NotImplementedError
 
     def learner(self, model: Any, example: Batch, *, rank: int = 0) -> Learner:
-        """A learner of the model that is ready to step."""
+        """Returns a learner of the model that is prepared to step."""
         learner = self.load(model)
         learner.prepare(example, seed=7, rank=rank)
         return learner
@@ -140,7 +140,7 @@ class LearnerSuite:
             "dropout": self.models.dropout,
             "batch statistics": self.models.batch_norm,
         }[name]
-        # A learner may take those that are alike at once; the last of an epoch are not.
+        # A learner may take batches of one shape in one call; the last batches of an epoch differ.
         batches = [rows(size, seed=seed) for seed, size in enumerate([8] * 70 + [5, 8, 8, 3])]
         together, single = (self.learner(made(), batches[0]) for _ in range(2))
         for learner in (together, single):
@@ -169,7 +169,7 @@ class LearnerSuite:
             assert not learner.is_finite(np.full(3, np.inf, learner.layout.dtype))
             assert not learner.is_finite(np.full(3, 1e30, learner.layout.dtype), factor=1e300)
         np.testing.assert_array_equal(device.on_host(there.values), vector)
-        # Once as the learner handed it over, and once from host memory: as a gradient, and as parameters.
+        # Once as the learner returned it, and once from host memory: as a gradient, and as parameters.
         for learner, given in ((device, there.values), (host, vector.copy())):
             learner.apply(given)
         np.testing.assert_array_equal(device.read(), host.read())
@@ -305,7 +305,7 @@ class LearnerSuite:
 
 
 def assert_logs(logs: Mapping[str, float], expected: Mapping[str, float]) -> None:
-    """Fail where metrics differ from what is expected, or are others."""
+    """Fail if the names or values of metrics differ from the expected ones."""
     assert set(logs) == set(expected)
     for name, value in expected.items():
         assert logs[name] == pytest.approx(value, rel=1e-5, abs=1e-6), name

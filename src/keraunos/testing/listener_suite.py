@@ -1,7 +1,7 @@
-"""What every listener must do: take all kinds of events, of fits one after the other and of several at once.
+"""Tests for a listener: it accepts all kinds of events, of consecutive fits and of several fits at once.
 
-A test class inherits `ListenerSuite` and makes the listener. Events reach it as in a fit: one after the other, from a
-thread of the fit's own.
+A test class inherits `ListenerSuite` and creates the listener. It receives events as in a fit: one after the other,
+from a thread of the fit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ListenerSuite:
 
     @pytest.fixture
     def listener(self) -> Listener:
-        """A new listener."""
+        """Returns a new listener."""
         raise NotImplementedError
 
     def test_a_fit_takes_it(self, listener: Listener) -> None:
@@ -85,7 +85,7 @@ class ListenerSuite:
                 other.publish(others)
 
     def test_events_are_left_as_they_are(self, listener: Listener) -> None:
-        """All listeners and the history are given the same event."""
+        """All listeners and the history receive the same object."""
         events = whole_fit()
         before = copy.deepcopy(events)
         hear(listener, events)
@@ -101,7 +101,7 @@ class ListenerSuite:
 
 
 class _Together(Listener):
-    """Lets two fits tell a listener of their events in step, so that each is within the other."""
+    """Lets two fits send their events to a listener in step, so that the fits overlap."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -116,7 +116,7 @@ class _Together(Listener):
 
 
 def hear(listener: Listener, events: Sequence[FitEvent]) -> None:
-    """Tell a listener of a fit's events; fail where it raises, or takes too long."""
+    """Send a fit's events to a listener; fail if it raises or takes too long."""
     with told(listener) as stream:
         for event in events:
             stream.publish(event)
@@ -124,17 +124,17 @@ def hear(listener: Listener, events: Sequence[FitEvent]) -> None:
 
 @contextmanager
 def told(listener: Listener) -> Iterator[EventStream]:
-    """The stream of a fit with one listener, who must have heard everything some seconds after the end."""
+    """Yield a fit's stream with one listener, which must have received every event some seconds after the end."""
     before = set(threading.enumerate())
     with EventStream(check_listeners([listener]), leave_seconds=PATIENCE_S) as stream:
         yield stream
-    assert stream.unheard == [(0, 0)], "the listener raised, or events were left out; the log says more"
+    assert stream.unheard == [(0, 0)], "the listener raised, or events were dropped; see the log"
     hearing = {each for each in threading.enumerate() if each.name == "keraunos-listener"}
-    assert not hearing - before, f"the listener was not ready {PATIENCE_S:.0f} s after the end of the fit"
+    assert not hearing - before, f"the listener still ran {PATIENCE_S:.0f} s after the end of the fit"
 
 
 def whole_fit() -> list[FitEvent]:
-    """The events of a fit of two workers in which everything happens that can happen before it has trained."""
+    """Returns the events of a fit of two workers in which every event that can precede `Ended` happens."""
     return [
         started(parameters=1000),
         Resumed(checkpoint=3, epochs=({"loss": 1.0, "val_loss": 1.5},)),
@@ -158,12 +158,12 @@ def whole_fit() -> list[FitEvent]:
 
 
 def failed_fit() -> list[FitEvent]:
-    """The events of a fit that could not be launched."""
+    """Returns the events of a fit that could not be launched."""
     return [started(parameters=None), Ended(how=FAILED, why="ModelError: The model is not compiled.")]
 
 
 def diverged_fit() -> list[FitEvent]:
-    """The events of a fit whose loss was infinite, and then no number."""
+    """Returns the events of a fit whose loss was infinite, and then NaN."""
     return [
         started(parameters=1),
         Progressed(epoch=0, rows=8, metrics={"loss": math.inf}),
@@ -174,7 +174,7 @@ def diverged_fit() -> list[FitEvent]:
 
 
 def started(parameters: int | None) -> Started:
-    """The first event of a fit."""
+    """Returns the first event of a fit."""
     return Started(
         job={"schedule": {"epochs": 2, "batch_size": 8}, "columns": {"inputs": ["x"]}},
         plan={"send": "gradients", "every": 1, "meet": "synchronous", "rule": {"name": "own", "options": {}}},

@@ -23,12 +23,12 @@ WORKERS = len(ROWS)
 
 
 def first_parameters() -> Vector:
-    """What the vector starts from."""
+    """Returns the initial vector."""
     return np.random.default_rng(1).normal(size=LAYOUT.size).astype(np.float32)
 
 
 def rounds_of(plan: ExchangePlan, count: int) -> list[list[Sent]]:
-    """What each worker contributes to each of so many rounds, in the order of the ranks."""
+    """Returns `count` rounds, each with the contributions of all workers in the order of the ranks."""
     random = np.random.default_rng(2)
     rounds = []
     for _ in range(count):
@@ -38,19 +38,19 @@ def rounds_of(plan: ExchangePlan, count: int) -> list[list[Sent]]:
 
 
 class ServedVector:
-    """A vector in as many slices as there are servers, as those hold it."""
+    """A vector in one slice per server, as the servers hold it."""
 
     def __init__(self, plan: ExchangePlan, servers: int = 1) -> None:
         self.plan = plan
         self.slices = cut(LAYOUT, servers, anywhere=registry.is_elementwise(plan))
         self.rules = [registry.make_rule(plan, part, WORKERS) for part in self.slices]
         self.parameters = first_parameters()
-        # What is not filled is seen.
+        # The tests see elements that are not filled.
         gives = registry.gives_parameters(plan)
         self.result = self.parameters if gives else np.full_like(self.parameters, np.nan)
 
     def apply(self, sent: Sequence[Sent]) -> None:
-        """Apply contributions of a round: all at once under a synchronous plan, and otherwise one after the other."""
+        """Apply contributions of a round: all at once under a synchronous plan, otherwise one after the other."""
         for group in [list(sent)] if self.plan.synchronous else [[each] for each in sent]:
             mine = [[_of_slice(each, part) for each in group] for part in self.slices]
             norm = self._squared_norm(mine)
@@ -59,12 +59,12 @@ class ServedVector:
                 rule.apply(given, self.parameters[place], self.result[place], squared_norm=norm)
 
     def finish(self) -> None:
-        """Training has ended."""
+        """End the training."""
         for part, rule in zip(self.slices, self.rules, strict=True):
             rule.finish(self.parameters[part.start : part.stop])
 
     def go_on_from(self, other: ServedVector) -> None:
-        """Be what another vector in as many slices is now, with rules that are new."""
+        """Copy the parameters of another vector with as many slices, and restore new rules from its rules' states."""
         np.copyto(self.parameters, other.parameters)
         for rule, kept in zip(self.rules, other.rules, strict=True):
             state = kept.state()
@@ -72,7 +72,7 @@ class ServedVector:
                 rule.restore([np.array(each) for each in state])
 
     def assert_same_bits(self, other: ServedVector) -> None:
-        """Fail where the parameters, or what workers are given, differ."""
+        """Fail if the parameters, or the results for workers, differ."""
         np.testing.assert_array_equal(self.parameters, other.parameters)
         np.testing.assert_array_equal(self.result, other.result)
 
@@ -85,7 +85,7 @@ class ServedVector:
 
 
 def _sent(plan: ExchangePlan, vector: Vector, rank: int) -> Sent:
-    """A worker's contribution: a gradient, an update or weights, times its rows."""
+    """Returns a worker's contribution: a gradient, an update or weights, multiplied by its rows."""
     rows = ROWS[rank]
     trained = vector[: LAYOUT.trainable_size].astype(np.float64)
     return Sent(

@@ -1,7 +1,7 @@
-"""What every rule must do with contributions, however the vector is cut into slices.
+"""Tests for a rule, with the vector in one slice and in several.
 
-A test class inherits `RuleSuite` and names a rule. The suite makes a plan of each way in which the rule declares that
-it can be used, and tests the rule under all of them: a rule that declares less has less to do.
+A test class inherits `RuleSuite` and names a rule. The suite makes a plan for each use that the rule declares, and
+tests the rule under all of these plans.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keraunos.testing.rule_rounds import LAYOUT, WORKERS, ServedVector, first_pa
 
 ROUNDS = 4
 
-# Which plans a test is for, by the name of its argument.
+# The plans that a test runs with, by the name of its argument.
 _PLANS_FOR: Mapping[str, Callable[[ExchangePlan], bool]] = {
     "plan": lambda plan: True,
     "synchronous_plan": lambda plan: plan.synchronous,
@@ -37,15 +37,15 @@ _PLANS_FOR: Mapping[str, Callable[[ExchangePlan], bool]] = {
 
 
 class RuleSuite:
-    """Inherit it and define `rule`, after `register_rule` where the rule is one of your own.
+    """Inherit it and define `rule`; call `register_rule` first if the rule is a custom one.
 
     Attributes:
-        rule: the rule as a plan names it, with options that are not its defaults where it has some.
+        rule: the rule as a plan names it; if it has options, with other values than the defaults.
         refused: the same rule with options that it must refuse, such as `"capped(cap=-1)"`.
-        exact: whether a vector in several slices moves to the same bits as in one. A rule whose arithmetic is compiled
-            for the length of a slice may differ in the last ones.
-        ordered: whether it makes a difference in which order a round's contributions are applied. They are given in the
-            order of their ranks, so a rule may depend on it.
+        exact: whether several slices give the same bits as one. A rule whose arithmetic is compiled for the length of a
+            slice may differ in the last bits.
+        ordered: whether the result depends on the order of a round's contributions. A rule may depend on it, because
+            contributions are passed in the order of the ranks.
     """
 
     rule: Any = ""
@@ -54,7 +54,7 @@ class RuleSuite:
     ordered: bool = False
 
     def plans(self) -> list[ExchangePlan]:
-        """A plan for each way in which the rule can be used; add some where `scale` makes a difference."""
+        """Returns a plan for each use of the rule; add plans if `scale` has an effect."""
         declared = RuleSpec.of(self.rule).declared
         return [
             ExchangePlan(send, 1, meet, self.rule, bound=2 if meet == "bounded" else None)
@@ -62,7 +62,7 @@ class RuleSuite:
         ]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Run each test with all plans that it is for, as its argument says."""
+        """Run each test with the plans that its argument names."""
         for name, is_for in _PLANS_FOR.items():
             if name in metafunc.fixturenames:
                 plans = [each for each in self.plans() if is_for(each)]
@@ -220,7 +220,7 @@ class RuleSuite:
 
 
 def _in_parts(sent: Sequence[Sent], parts: str) -> tuple[list[Sent], list[Sent]]:
-    """Contributions in which the loss has parts as said, and ones of a single part that mean the same."""
+    """Returns contributions whose loss has parts, and equivalent contributions of a single part."""
     trainable = LAYOUT.trainable_size
     given, same = [], []
     for each in sent:

@@ -1,6 +1,6 @@
-"""What holds for every kind of session.
+"""Tests for a kind of session.
 
-A test class inherits `SessionSuite` and defines the fixtures `session` and `again`, of an application that runs.
+A test class inherits `SessionSuite` and defines the fixtures `session` and `again`, of a running application.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ VARIABLE = "KERAUNOS_SESSION_SUITE"
 
 
 def in_worker(records: Iterable[Any]) -> Iterator[str]:
-    """The suite's environment variable, as a task has it."""
+    """Yield the suite's environment variable as the task sees it."""
     yield os.environ.get(VARIABLE, "")
 
 
 def doubled(records: Iterable[Any]) -> Iterator[Any]:
-    """Twice each record."""
+    """Returns each record, doubled."""
     return (2 * each for each in records)
 
 
@@ -34,12 +34,12 @@ class SessionSuite:
 
     @pytest.fixture
     def session(self) -> Session:
-        """A session of an application that runs."""
+        """Returns a session of a running application."""
         raise NotImplementedError
 
     @pytest.fixture
     def again(self) -> Session:
-        """Another session of the same application."""
+        """Returns another session of the same application."""
         raise NotImplementedError
 
     def test_it_is_a_session_of_an_application_that_runs(self, session: Session, again: Session) -> None:
@@ -163,8 +163,8 @@ class SessionSuite:
 
 
 def _until(holds: Callable[[], bool], patience: float = 60.0) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + patience
     while not holds():
-        assert time.monotonic() < deadline, f"It did not come about within {patience:.0f} s."
+        assert time.monotonic() < deadline, f"The condition did not become true within {patience:.0f} s."
         threading.Event().wait(0.05)

@@ -1,6 +1,6 @@
 """A search over a function's values, with Optuna, as tasks of Spark. Runs on the driver.
 
-The function trains what it likes and says a loss; Optuna draws its values from what earlier trials came to.
+The function trains any model and returns a loss. Optuna draws its values from the results of earlier trials.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ObjectiveTrial:
-    """One set of values and what came of it; one that failed has an `error` and infinity as its loss."""
+    """One set of values and its result; one that failed has an `error` and infinity as its loss."""
 
     number: int
     params: dict[str, Any]
@@ -56,7 +56,7 @@ class ObjectiveResult:
     study: Any
 
     def best(self, count: int) -> list[ObjectiveTrial]:
-        """So many of the trials that ended well, or all there are, the lowest loss first."""
+        """Returns up to this many of the successful trials, the lowest loss first."""
         return _best_of(self.trials)[:count]
 
 
@@ -72,7 +72,7 @@ def search_objective(
     seed: int = 0,
     keep: int | None = None,
 ) -> ObjectiveResult:
-    """Minimize a function by trying values for it, and keep what came of each.
+    """Minimize a function by trying values for it, and record the results.
 
     A trial knows of all trials that ended before the `at_once` last ones, whatever order those end in: a search with
     the same seed, as many trials at once, is the same search.
@@ -86,7 +86,7 @@ def search_objective(
         backend: Keras's backend for the workers.
         floatx: Keras's default float type there.
         seed: of the values, and of all that is random within a trial.
-        keep: how many models, of the best trials, are kept; without it all.
+        keep: how many models of the best trials are returned; default: all.
     """
     study = _study()
     pool = TaskPool(session)
@@ -100,9 +100,9 @@ def search_objective(
 
 
 class Search:
-    """Starts trials, and tells Optuna what they came to in the order in which they were started.
+    """Starts trials, and reports their results to Optuna in the order in which they were started.
 
-    `run` runs one and gives what came of it, for the user and for Optuna; `order` makes what it is called with.
+    `run` runs one and gives its result, for the user and for Optuna; `order` makes what it is called with.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Search:
         self._untold: dict[int, Any] = {}
 
     def on(self, threads: Threads) -> ObjectiveResult:
-        """Run all trials in threads, which `TaskPool.threads` gives."""
+        """Run all trials in threads, which `TaskPool.threads` returns."""
         run_in_turn(
             threads,
             self._trials,
@@ -166,7 +166,7 @@ class Search:
 
 
 def _run(pool: TaskPool, objective: Objective, data: Any, order: Order) -> tuple[ObjectiveTrial, Any]:
-    """One trial in one task: what came of it, for the user and for Optuna."""
+    """Run one trial in one task. Returns its result, for the user and for Optuna."""
     try:
         ((archive, text),) = pool.run(functools.partial(run_objective, objective, data, order), order.backend)
         told = json.loads(text)
@@ -197,7 +197,7 @@ def _best_of(trials: Sequence[ObjectiveTrial]) -> list[ObjectiveTrial]:
 
 
 def _study() -> Any:
-    """Optuna's book of the trials; it says nothing of its own."""
+    """Optuna's study of the trials, without its own log messages."""
     load_optuna("A search over a function's values")
     with quiet_optuna() as optuna:
         return optuna.create_study()

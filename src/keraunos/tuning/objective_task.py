@@ -1,7 +1,7 @@
 """One trial of a search over functions, in one Spark task. Runs on executors; the shapes of what is sent on both sides.
 
 The values of a trial are drawn here, when the function asks for them: which ones it asks for may depend on others. The
-sampler of the task is told what earlier trials came to, and has a seed of its own, so the same search draws the same
+sampler of the task gets the results of earlier trials and its own seed, so the same search draws the same
 values wherever its tasks run.
 """
 
@@ -20,13 +20,13 @@ import numpy as np
 from keraunos.errors import JobError, KeraunosError
 from keraunos.worker import resources
 
-# The sampler draws at random until it knows so many trials.
+# The sampler draws at random until it knows this many trials.
 STARTUP = 10
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a function came to: a loss, or why there is none; a model; and plain values to keep with them."""
+    """The result of a function: a loss, or the reason for its absence; a model; and further plain values."""
 
     loss: float | None
     archive: bytes = b""
@@ -35,18 +35,18 @@ class Outcome:
 
 
 class Objective(Protocol):
-    """A function to minimize. Spark brings it to the workers.
+    """A function to minimize. Spark sends it to the workers.
 
-    What it raises ends its own trial, except for errors of Keraunos: they say that no trial can do better.
+    Its exceptions end its own trial, except for errors of Keraunos, which would occur in every trial.
     """
 
     def __call__(self, trial: Any, *data: Any) -> Outcome:
-        """Draw values from an Optuna trial, and measure what comes of them."""
+        """Draw values from an Optuna trial, and measure the result."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which trial a task is to run, and what it knows of those before it (as `trial_to_plain` gives them)."""
+    """Which trial a task is to run, and what it knows of those before it (as `trial_to_plain` returns them)."""
 
     number: int
     seed: int
@@ -79,7 +79,7 @@ def run_objective(objective: Objective, data: Any, order: Order, indices: Iterat
 
 
 def load_optuna(what: str) -> Any:
-    """Optuna, or an error that says what needs it and how to install it."""
+    """Returns Optuna; raises an error that says how to install it if it is missing."""
     try:
         import optuna
     except ModuleNotFoundError as error:
@@ -104,7 +104,7 @@ def quiet_optuna() -> Iterator[Any]:
 
 
 def known_trials(number: int, at_once: int) -> int:
-    """How many trials the one of that number knows, where so many run at once.
+    """Returns how many earlier trials the trial of this number knows, if `at_once` trials run at once.
 
     It knows all that ended before the last ones were started, in whatever order those end. Fewer than `STARTUP` would
     make no difference to it.
@@ -114,7 +114,7 @@ def known_trials(number: int, at_once: int) -> int:
 
 
 def trial_for(order: Order) -> Any:
-    """The Optuna trial to draw values from."""
+    """Returns the Optuna trial to draw values from."""
     import optuna
 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_seed(order), n_startup_trials=STARTUP))
@@ -123,7 +123,7 @@ def trial_for(order: Order) -> Any:
 
 
 def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
-    """An Optuna trial as what JSON can hold."""
+    """Returns an Optuna trial as what JSON can hold."""
     from optuna.distributions import distribution_to_json
 
     try:
@@ -142,7 +142,7 @@ def trial_to_plain(trial: Any, loss: float | None) -> dict[str, Any]:
 
 
 def trial_from_plain(plain: Mapping[str, Any]) -> Any:
-    """The Optuna trial, which has ended, that `trial_to_plain` described."""
+    """Returns the Optuna trial, which has ended, that `trial_to_plain` described."""
     from optuna.distributions import json_to_distribution
     from optuna.trial import TrialState, create_trial
 
@@ -156,7 +156,7 @@ def trial_from_plain(plain: Mapping[str, Any]) -> Any:
 
 
 def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
-    """What the function says; what it raises fails its trial alone."""
+    """Returns the result of the function; its exceptions fail only this trial."""
     import optuna
 
     try:
@@ -165,12 +165,12 @@ def _outcome(objective: Objective, trial: Any, data: Sequence[Any]) -> Outcome:
         raise
     except optuna.TrialPruned:
         return Outcome(None, failure="It was pruned.")
-    except Exception as error:  # noqa: BLE001 - the driver tells it, and goes on with the others
+    except Exception as error:  # noqa: BLE001 - the driver tells it, and continues with the others
         return Outcome(None, failure=_told(error))
 
 
 def _seed(order: Order) -> int:
-    """A number that follows from the search's seed and the trial's place in it, and is no other trial's."""
+    """Returns a number that follows from the search's seed and the trial's number, and is unique."""
     return int(np.random.SeedSequence([order.seed, order.number]).generate_state(1)[0])
 
 
@@ -188,12 +188,12 @@ def _start_afresh(order: Order) -> None:
 
 
 def _own(value: Any) -> Any:
-    """What a trial may change: the process keeps the broadcast for the next."""
+    """Returns a copy that a trial may change, because the process uses the broadcast for the next trial, too."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _told(error: Exception) -> str:
-    """An error in a line, and where in the function it was raised."""
+    """Returns an error in a line, and where in the function it was raised."""
     inner = traceback.extract_tb(error.__traceback__)[-1]
     essence = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {essence} ({inner.filename}, line {inner.lineno}, in {inner.name})"

@@ -23,12 +23,12 @@ class Proposals(ABC):
         """How many trials there are."""
 
     def may_propose(self, number: int, at_once: int) -> bool:
-        """Whether enough trials have ended for this one to start, where so many run at once."""
+        """Returns whether enough trials have ended for this one to start, if `at_once` trials run at once."""
         return True
 
     @abstractmethod
     def propose(self, number: int, at_once: int) -> Candidate:
-        """The values of the trial of that number."""
+        """Returns the values of the trial of that number."""
 
     @abstractmethod
     def tell(self, number: int, loss: float) -> None:
@@ -47,7 +47,7 @@ class Listed(Proposals):
         return len(self._sets)
 
     def propose(self, number: int, at_once: int) -> Candidate:
-        """The set of that number."""
+        """Returns the set of that number."""
         return self._sets[number]
 
     def tell(self, number: int, loss: float) -> None:
@@ -91,7 +91,7 @@ class Learned(Proposals):
         return self._count
 
     def examples(self) -> list[Candidate]:
-        """Each value of a list, and the ends of each distribution, by itself."""
+        """Returns each value of a list, and the ends of each distribution, by itself."""
         found = [
             {key: value}
             for key, values in self._space.items()
@@ -100,11 +100,11 @@ class Learned(Proposals):
         return found or [{}]
 
     def may_propose(self, number: int, at_once: int) -> bool:
-        """Whether the trials that this one knows have ended."""
+        """Returns whether the trials that this one knows have ended."""
         return all(each in self._ended for each in range(known_trials(number, at_once)))
 
     def propose(self, number: int, at_once: int) -> Candidate:
-        """The values that the sampler chooses, given the trials that this one knows."""
+        """Returns the values that the sampler chooses, given the trials that this one knows."""
         known = [self._ended[each] for each in range(known_trials(number, at_once))]
         with quiet_optuna():
             trial = self._trials[number] = trial_for(Order(number, self._seed, history=known))

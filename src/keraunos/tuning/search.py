@@ -1,8 +1,8 @@
-"""Hyper-parameter search: many fits, the best of them kept. Runs on the driver.
+"""Hyper-parameter search: many fits, of which the best model is returned. Runs on the driver.
 
-While all rows fit a worker, a trial is one Spark task that trains on all of them, and as many trials run at once as
-Spark has slots. Beyond that each trial is a distributed fit, one after the other. The values of the trials are known
-beforehand, or follow from what earlier trials came to.
+If all rows fit a worker, a trial is one Spark task that trains on all of them, and as many trials run at once as
+Spark has slots. Otherwise each trial is a distributed fit, one after the other. The values of the trials are known
+beforehand, or follow from the results of earlier trials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FITS_A_WORKER = 256 << 20
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of values and what came of it; one that failed has an `error` and NaN as its metric."""
+    """One set of values and its result; one that failed has an `error` and NaN as its metric."""
 
     number: int
     params: Candidate
@@ -60,7 +60,7 @@ class SearchResult:
     mode: str
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row for each trial."""
+        """Returns a pandas DataFrame with a row for each trial."""
         import pandas as pd
 
         rows = [
@@ -98,7 +98,7 @@ def search(
         seed: of the random choices.
         sampler: "random" draws all sets beforehand; "tpe" lets Optuna choose each one from what earlier trials came to
             (the extra `hyperparam`), after ten that are drawn at random.
-        mode: "tasks" for a trial a task, each on all rows; "distributed" for one distributed fit after the other;
+        mode: "tasks" for one trial per task, each on all rows; "distributed" for one distributed fit after the other;
             "auto" for tasks while the rows take no more than `max_bytes` as Arrow.
         max_bytes: how many bytes of rows fit a worker.
         on_trial: called with each trial as it ends.
@@ -145,21 +145,21 @@ class _Measure:
         return self._evaluator is None
 
     def prepared(self, plan: FitPlan) -> FitPlan:
-        """The plan, with rows held out where it is the fit that has to."""
+        """Returns the plan, with rows held out where it is the fit that has to."""
         job = plan.job
         if not self.needs_plan or job.schedule.validation_split or job.columns.validation is not None:
             return plan
         return replace(plan, job=replace(job, schedule=replace(job.schedule, validation_split=self._validation)))
 
     def of(self, model: Any, result: TrainingResult | None) -> float:
-        """The number that says how good a model is."""
+        """Returns the metric of a model."""
         if self._evaluator is not None:
             return float(self._evaluator.evaluate(model.transform(self._held_out)))
         assert result is not None
         return float(result.history.get("val_loss", [math.nan])[-1])
 
     def is_better(self, one: float, other: float) -> bool:
-        """Whether one metric beats another; what is no number beats nothing."""
+        """Returns whether one metric beats another; what is no number beats nothing."""
         if math.isnan(one) or math.isnan(other):
             return not math.isnan(one)
         return one > other if self.larger_is_better else one < other
@@ -187,7 +187,7 @@ class _Keeper:
                 self._on_trial(trial)
 
     def result(self, mode: str) -> SearchResult:
-        """All of it, in the order in which trials were made."""
+        """Returns all of it, in the order in which trials were made."""
         trials = tuple(sorted(self._trials, key=lambda each: each.number))
         if self._best is None:
             raise WorkerError(f"No trial of the search ended well. The first: {trials[0].error}")
@@ -196,7 +196,7 @@ class _Keeper:
 
 
 class _Runs:
-    """Takes proposals, trains an estimator with each, and lets the next ones know how it went."""
+    """Takes proposals, trains an estimator with each, and reports the results to the next ones."""
 
     def __init__(self, estimator: Any, proposals: Proposals, train: Any, measure: _Measure, keeper: _Keeper) -> None:
         self._estimator = estimator
@@ -276,7 +276,7 @@ def _finished(plan: FitPlan, result: TrainingResult) -> tuple[Any, TrainingResul
 
 
 def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sampler: str) -> tuple[Proposals, Any]:
-    """What to try, and the estimator as one of the trials has it; a value that cannot be is refused here."""
+    """Returns the proposals, and the estimator of one of the trials; raises an error for an invalid value."""
     if sampler == "tpe":
         learned = Learned(space, trials=trials, seed=seed)
         return learned, next(iter([_with(estimator, each) for each in learned.examples()]))
@@ -285,12 +285,12 @@ def _proposals(estimator: Any, space: Any, trials: int | None, seed: int, sample
 
 
 def _with(estimator: Any, values: Candidate) -> Any:
-    """A copy of the estimator with these values."""
+    """Returns a copy of the estimator with these values."""
     return estimator.copy({_param(estimator, key) if isinstance(key, str) else key: values[key] for key in values})
 
 
 def _param(estimator: Any, name: str) -> Any:
-    """The Param of that name, of the estimator or of one of the stages that it has."""
+    """Returns the Param of that name, of the estimator or of one of the stages that it has."""
     owners = [estimator, *(estimator.getStages() if isinstance(estimator, Pipeline) else ())]
     named = [owner.getParam(name) for owner in owners if owner.hasParam(name)]
     if not named:

@@ -20,7 +20,7 @@ class Distribution(Protocol):
     """Values that are drawn and cannot be listed."""
 
     def draw(self, random: np.random.Generator) -> Any:
-        """One value."""
+        """Returns one value."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Uniform:
             )
 
     def draw(self, random: np.random.Generator) -> float | int:
-        """One value."""
+        """Returns one value."""
         if self.whole:
             return int(random.integers(int(self.low), int(self.high), endpoint=True))
         return float(random.uniform(self.low, self.high))
@@ -49,7 +49,7 @@ class Uniform:
         return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
 
     def suggest(self, trial: Any, name: str) -> float | int:
-        """One value, chosen by an Optuna trial."""
+        """Returns one value, chosen by an Optuna trial."""
         if self.whole:
             return int(trial.suggest_int(name, int(self.low), int(self.high)))
         return float(trial.suggest_float(name, self.low, self.high))
@@ -69,7 +69,7 @@ class LogUniform:
             )
 
     def draw(self, random: np.random.Generator) -> float:
-        """One value."""
+        """Returns one value."""
         return float(math.exp(random.uniform(math.log(self.low), math.log(self.high))))
 
     @property
@@ -78,17 +78,17 @@ class LogUniform:
         return self.low, self.high
 
     def suggest(self, trial: Any, name: str) -> float:
-        """One value, chosen by an Optuna trial."""
+        """Returns one value, chosen by an Optuna trial."""
         return float(trial.suggest_float(name, self.low, self.high, log=True))
 
 
 def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[Candidate]:
-    """The sets of values to try, by the Params or names that the space has.
+    """Returns the sets of values to try, by the Params or names that the space has.
 
     Args:
         space: a list of such sets, as Spark's ParamGridBuilder builds it; or a mapping from each Param, or its name, to
             a list of values or a distribution.
-        trials: how many to draw at random; without it all are tried, which takes lists only. Where there are no more
+        trials: how many to draw at random; without it all are tried, which takes lists only. If there are no more
             than so many, all are tried.
         seed: of the random choice.
     """
@@ -105,13 +105,13 @@ def candidates(space: Any, *, trials: int | None = None, seed: int = 0) -> list[
 
 
 def check_trials(trials: int | None) -> None:
-    """Raise where a number of trials is none."""
+    """Raise an error if a number of trials is none."""
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
         raise JobError(f"`trials` must be a whole number of at least 1. Received: {trials!r}.")
 
 
 def check_values(key: Any, values: Any) -> None:
-    """Raise where a Param is to be tried with something that has no values."""
+    """Raise an error if a Param is to be tried with something that has no values."""
     if not isinstance(values, Sequence) or isinstance(values, str) or not values:
         raise JobError(
             f"`space[{name_of(key)!r}]` must be a list of values, or a distribution such as LogUniform(1e-4, 1e-1). "
@@ -120,7 +120,7 @@ def check_values(key: Any, values: Any) -> None:
 
 
 def name_of(key: Any) -> str:
-    """The name of a Param, by itself or as such."""
+    """Returns the name of a Param, by itself or as such."""
     name = getattr(key, "name", key)
     if not isinstance(name, str):
         raise JobError(f"`space` must name Params. Received: {key!r}.")

@@ -1,6 +1,6 @@
 """Functions as single Spark tasks, as many at once as there are slots. Runs on the driver.
 
-Each is a Spark job of its own, so that what it gives comes home as soon as it ends.
+Each is a separate Spark job, so that its result is fetched as soon as it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keraunos.launch.gang import ledger_of
 from keraunos.session.session import Session
 
 Task = Callable[[Iterator[int]], Iterator[Any]]
-# What `TaskPool.threads` gives: a number of threads in, a context with a function that starts a call in one of them.
+# What `TaskPool.threads` returns: a number of threads in, a context with a function that starts a call in one of them.
 Threads = Callable[[int], AbstractContextManager[Callable[..., Future[Any]]]]
 
 
@@ -65,9 +65,9 @@ class TaskPool:
         return self._slots
 
     def run(self, task: Task, backend: str) -> list[Any]:
-        """What a function yields in a task, in a Python worker that is set up for `backend`; any thread may call this.
+        """Returns the result of a function in a task, in a Python worker for `backend`; any thread may call this.
 
-        It is called with an iterator over a single number, which says nothing.
+        It is called with an iterator over a single number, which has no meaning.
         """
         with ledger_of(self._session.application).hold(1, self._slots):
             self._session.add_tag(self._tag)
@@ -80,7 +80,7 @@ class TaskPool:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[Callable[..., Future[Any]]]:
-        """Gives a function that calls another in one of so many threads, for `run`; leaving ends what still runs."""
+        """Yields a function that calls another in one of this many threads, for `run`; on exit, ends running calls."""
         pool: Executor = ThreadPoolExecutor(count, thread_name_prefix="keraunos-trial")
         try:
             yield lambda function, *arguments: pool.submit(self._session.inherited(function), *arguments)

@@ -1,4 +1,4 @@
-"""One trial in one Spark task: train on all rows, give the model and what it measured. Runs on executors."""
+"""One trial in one Spark task: trains on all rows, returns the model and its metrics. Runs on executors."""
 
 from __future__ import annotations
 

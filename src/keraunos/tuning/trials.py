@@ -23,7 +23,7 @@ from keraunos.tuning.trial_task import train_trial
 
 
 def bytes_of(dataframe: DataFrame, job: TrainingJob) -> int:
-    """How many bytes the rows that a job reads take as Arrow."""
+    """Returns how many bytes the rows that a job reads take as Arrow."""
     with launch.worker_environment(session_of(dataframe), job.model.backend):
         sizes = launch.columns_of(dataframe, job).mapInArrow(_sizes, "bytes long")
     return sum(int(row["bytes"]) for row in sizes.collect())
@@ -46,7 +46,7 @@ class TaskTrials(TaskPool):
         self._sent: list[_Sent] = []
 
     def send(self, plan: FitPlan) -> Any:
-        """The rows of a plan as a broadcast; rows that were sent before are not sent again."""
+        """Returns the rows of a plan as a broadcast; rows that were sent before are not sent again."""
         names = plan.job.columns.names
         for each in self._sent:
             if each.columns == names and each.dataframe is plan.rows:

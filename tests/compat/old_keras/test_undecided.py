@@ -87,7 +87,7 @@ REFUSED = {
     "the second argument of Highway": (lambda: keras1.layers.Highway("uniform", "relu"), "`transform_bias` until 1.1"),
     "a constraint along filters": (
         lambda: keras0.layers.Convolution2D(8, 3, 3, 3, W_constraint=keras0.constraints.maxnorm(2)),
-        "along the filters then",
+        "along the filters in the old Keras",
     ),
     "patience or min_delta": (lambda: keras1.callbacks.EarlyStopping("loss", 3), "`patience` before Keras 1.2"),
     "verbose or monitor": (lambda: keras0.callbacks.ModelCheckpoint("a.keras", 1, True), "Before Keras 0.1.2"),

@@ -51,8 +51,8 @@ _SAVED = ("mode", "frequency", "num_workers", "batch_size", "port")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a `SparkModel` was told; `SparkModel` itself says what each means."""
+class ConstructorSettings:
+    """The arguments of a `SparkModel`, which documents them."""
 
     model: Any
     mode: str
@@ -65,11 +65,11 @@ class Settings:
     port: int | None = None
 
     def with_model(self, model: Any) -> Self:
-        """The same for another model."""
+        """Returns the same for another model."""
         return replace(self, model=model)
 
     def to_config(self) -> dict[str, Any]:
-        """Plain data, without the model and without custom code."""
+        """Returns plain data, without the model and without custom code."""
         config = {name: getattr(self, name) for name in _SAVED} | {"parameter_server_mode": self.parameter_server_mode}
         config["mode"], config["frequency"] = str(self.mode), str(self.frequency)
         optimizer = self.optimizer
@@ -83,11 +83,13 @@ class Settings:
     @staticmethod
     def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         """Keywords for a model's constructor, from what `to_config` or Elephas wrote; others' entries are dropped."""
-        return {name: value for name, value in config.items() if name in Settings.__dataclass_fields__}
+        return {name: value for name, value in config.items() if name in ConstructorSettings.__dataclass_fields__}
 
 
-def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str) -> Settings:
-    """The settings of a call, of whichever release its form is."""
+def settings_of(
+    kind: str, arguments: Sequence[Any], options: Mapping[str, Any], default_mode: str
+) -> ConstructorSettings:
+    """Returns the settings of a call, of whichever release its form is."""
     has_context = (bool(arguments) and isinstance(arguments[0], SparkContext)) or "sc" in options
     given = {_OLD_NAMES.get(name, name): value for name, value in options.items() if name != "sc"}
     positional = list(arguments[1:] if arguments and isinstance(arguments[0], SparkContext) else arguments)
@@ -111,14 +113,14 @@ def settings_of(kind: str, arguments: Sequence[Any], options: Mapping[str, Any],
             "taken. Give mode='synchronous' if the program is older.", kind,
         )  # fmt: skip
     mode = given.pop("mode", None) or ("asynchronous" if dated else default_mode)
-    settings = Settings(mode=mode, **{name: value for name, value in given.items() if value is not None})
+    settings = ConstructorSettings(mode=mode, **{name: value for name, value in given.items() if value is not None})
     check_server_mode(settings.parameter_server_mode)
     workers_of(settings.num_workers, None, settings.num_workers or 1)
     return settings
 
 
 def _compile(model: Any, asked: Mapping[str, Any], *, has_context: bool) -> None:
-    """Compile the model where it was told how, or where Elephas of that time would have done so."""
+    """Compile the model if arguments for it were given, or if Elephas of that release did so."""
     if not any(value is not None for value in asked.values()) and (not has_context or getattr(model, "compiled", True)):
         return
     known = {name: _COMPILED_WITH[name] if value is None else value for name, value in asked.items()}
@@ -142,7 +144,7 @@ def _names_mode(positional: Sequence[Any]) -> bool:
 
 
 def _check_names(kind: str, given: Mapping[str, Any]) -> None:
-    known = Settings.__dataclass_fields__
+    known = ConstructorSettings.__dataclass_fields__
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

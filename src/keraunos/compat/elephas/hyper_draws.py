@@ -26,7 +26,7 @@ DISTRIBUTIONS = (
     "uniform",
 )
 
-# Beyond six standard deviations nobody looks.
+# Values beyond six standard deviations are ignored.
 _TAIL = 1e-9
 
 
@@ -38,7 +38,7 @@ class Draws:
         self.values: dict[str, Any] = {}
 
     def choice(self, name: str, options: Sequence[Any]) -> Any:
-        """One of the options; noted by its number where it is no plain value."""
+        """Returns one of the options; noted by its number where it is no plain value."""
         options = list(options)
         plain = all(each is None or isinstance(each, (bool, int, float, str)) for each in options)
         if plain and len(set(options)) == len(options):
@@ -46,7 +46,7 @@ class Draws:
         return options[self._noted(name, self._trial.suggest_categorical(name, list(range(len(options)))))]
 
     def pchoice(self, name: str, options: Sequence[tuple[float, Any]]) -> Any:
-        """One of the options, each as probable as is said beside it; noted by its number."""
+        """Returns one of the options with the given probabilities; its number is recorded."""
         left = self._share(name) * math.fsum(share for share, _ in options)
         chosen = 0
         for number, (share, _) in enumerate(options):
@@ -58,40 +58,40 @@ class Draws:
         return options[self._noted(name, chosen)][1]
 
     def randint(self, name: str, low: int, high: int | None = None) -> int:
-        """A whole number from 0, or `low`, up to but without the last argument."""
+        """Returns a whole number from 0, or `low`, up to but without the last argument."""
         first, end = (0, low) if high is None else (low, high)
         return int(self._noted(name, self._trial.suggest_int(name, first, end - 1)))
 
     def uniform(self, name: str, low: float, high: float) -> float:
-        """A number from `low` to `high`."""
+        """Returns a number from `low` to `high`."""
         return self._number(name, self._trial.suggest_float(name, low, high))
 
     def quniform(self, name: str, low: float, high: float, q: float) -> float:
-        """The same, rounded to a multiple of q."""
+        """Returns the same, rounded to a multiple of q."""
         return self._number(name, self._trial.suggest_float(name, low, high), q)
 
     def loguniform(self, name: str, low: float, high: float) -> float:
-        """A number from e**low to e**high, whose logarithm is uniform."""
+        """Returns a number from e**low to e**high, whose logarithm is uniform."""
         return self._number(name, self._trial.suggest_float(name, math.exp(low), math.exp(high), log=True))
 
     def qloguniform(self, name: str, low: float, high: float, q: float) -> float:
-        """The same, rounded to a multiple of q."""
+        """Returns the same, rounded to a multiple of q."""
         return self._number(name, self._trial.suggest_float(name, math.exp(low), math.exp(high), log=True), q)
 
     def normal(self, name: str, mu: float, sigma: float) -> float:
-        """A number of the normal distribution."""
+        """Returns a number of the normal distribution."""
         return self._number(name, self._normal(name, mu, sigma))
 
     def qnormal(self, name: str, mu: float, sigma: float, q: float) -> float:
-        """The same, rounded to a multiple of q."""
+        """Returns the same, rounded to a multiple of q."""
         return self._number(name, self._normal(name, mu, sigma), q)
 
     def lognormal(self, name: str, mu: float, sigma: float) -> float:
-        """A number above 0 whose logarithm is normal."""
+        """Returns a number above 0 whose logarithm is normal."""
         return self._number(name, math.exp(self._normal(name, mu, sigma)))
 
     def qlognormal(self, name: str, mu: float, sigma: float, q: float) -> float:
-        """The same, rounded to a multiple of q."""
+        """Returns the same, rounded to a multiple of q."""
         return self._number(name, math.exp(self._normal(name, mu, sigma)), q)
 
     def _share(self, name: str) -> float:

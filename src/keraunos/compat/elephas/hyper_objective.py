@@ -1,4 +1,4 @@
-"""A model function in a trial: it is called, and what it gives is read as Hyperas reads it. Runs on executors."""
+"""A model function in a trial: calls it, and reads its result as Hyperas does. Runs on executors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ModelObjective:
     custom_objects: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, trial: Any, *data: Any) -> Outcome:
-        """Call it, and give its loss, its model and the values it drew."""
+        """Call it, and return its loss, its model and the values it drew."""
         draws = Draws(trial)
         with _written_models() as written:
             result = self.function(*data, trial=trial) if self.takes_trial else self.function(draws, *data)
@@ -116,7 +116,7 @@ def _failure(result: Mapping[str, Any]) -> str:
 
 
 def _plain(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What else a result holds, as JSON can hold it."""
+    """Returns the other entries of a result, as plain data for JSON."""
     rest = {str(key): value for key, value in result.items() if key not in _READ_HERE}
     plain: dict[str, Any] = json.loads(json.dumps(rest, default=_as_json, skipkeys=True))
     return plain

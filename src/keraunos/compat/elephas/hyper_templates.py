@@ -26,7 +26,7 @@ _AROUND = "__around__"
 
 
 def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., Any]:
-    """The function with another first argument, `Draws`, from which it takes what its templates stand for."""
+    """Returns the function with another first argument, `Draws`, from which it draws the values of its templates."""
     if not isinstance(function, FunctionType):
         raise JobError(
             "`model` must be a function with templates such as `{{uniform(0, 1)}}` in its source, or take an argument "
@@ -53,7 +53,7 @@ def drawing(function: Any, notebook_name: str | None = None) -> Callable[..., An
 
 
 def definition_of(function: FunctionType, notebook_name: str | None = None) -> ast.FunctionDef:
-    """The function's definition as it stands in a script, in a notebook's cell, or in the notebook's file."""
+    """Returns the function's definition from a script, a notebook's cell, or the notebook's file."""
     try:
         lines, first = inspect.getsourcelines(function)
         source = "".join(lines)
@@ -67,7 +67,7 @@ def definition_of(function: FunctionType, notebook_name: str | None = None) -> a
                 "let it take an argument `trial`."
             ) from error
         return found
-    # Within a block, a definition may be indented as it is: strings that go over several lines stay what they are.
+    # Within a block, a definition keeps its indentation, so that multi-line strings do not change.
     try:
         tree = function_tree(f"if True:\n{source}" if source[:1].isspace() else source, function)
     except SyntaxError:
@@ -146,14 +146,14 @@ def _last_name(node: ast.AST) -> str | None:
 
 
 def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionType:
-    """The definition as a function with the globals, the defaults and the closure of the original."""
+    """Returns the definition as a function with the globals, the defaults and the closure of the original."""
     closed_over = original.__code__.co_freevars
     # What the original takes from functions around it must be names of a function here, too.
     around = ast.parse(f"def {_AROUND}({', '.join(closed_over)}): pass").body[0]
     assert isinstance(around, ast.FunctionDef)
     around.body = [definition]
     module = ast.fix_missing_locations(ast.Module([around], []))
-    # Our `from __future__` lines are none of the program's.
+    # Our `from __future__` lines do not apply to the program.
     code = compile(module, original.__code__.co_filename, "exec", dont_inherit=True)
     code = _code_named(original.__name__, _code_named(_AROUND, code))
     cells: dict[str, CellType] = dict(zip(closed_over, original.__closure__ or (), strict=True))
@@ -170,7 +170,7 @@ def _compiled(definition: ast.FunctionDef, original: FunctionType) -> FunctionTy
 
 
 def _make_names(function: FunctionType) -> None:
-    """Have what the function uses without importing it made here: executors know no such names."""
+    """Create here the names that the function uses without importing them: executors do not have them."""
     given = function.__globals__.get("__builtins__")
     if isinstance(given, dict):
         for name in function.__code__.co_names:
@@ -189,7 +189,10 @@ def _named(tree: ast.AST, name: str) -> ast.FunctionDef | None:
 
 
 def _in_notebook(name: str, notebook_name: str) -> ast.FunctionDef | None:
-    """The last definition of the name in a notebook in the working folder; cells that are no Python are left out."""
+    """Returns the last definition of the name in a notebook in the working folder.
+
+    Cells that are no Python are left out.
+    """
     path = Path(f"{notebook_name.removesuffix('.ipynb')}.ipynb")
     if not path.is_file():
         raise JobError(

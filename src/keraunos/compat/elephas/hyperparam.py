@@ -67,14 +67,14 @@ class HyperParamModel:
         max_evals: int,
         notebook_name: str | None = None,
     ) -> Any:
-        """The trained model with the lowest loss.
+        """Returns the trained model with the lowest loss.
 
         Args:
             model: the model function.
             data: a function without arguments that returns what the model function takes, such as X_train, Y_train,
                 X_test, Y_test.
             max_evals: how many trials to run in all.
-            notebook_name: the notebook, without `.ipynb`, in which to read the source if Python cannot tell it.
+            notebook_name: the notebook, without `.ipynb`, in which to read the source if Python cannot find it.
         """
         result = self._search(model, data, max_evals, notebook_name, keep=1)
         return self._model_of(result.best(1)[0])
@@ -86,7 +86,7 @@ class HyperParamModel:
         max_evals: int,
         notebook_name: str | None = None,
     ) -> list[Trials]:
-        """All trials, in a list of one `Trials`; the arguments are those of `minimize`.
+        """Returns all trials, in a list of one `Trials`; the arguments are those of `minimize`.
 
         `result["model"]` has a trial's model as the bytes of a `.keras` archive, which `load_model` reads, where the
         function returned one.
@@ -98,7 +98,7 @@ class HyperParamModel:
     def best_models(
         self, nb_models: int, model: Callable[..., Any], data: Callable[[], Sequence[Any]], max_evals: int
     ) -> list[Any]:
-        """The `nb_models` trained models with the lowest losses, or all that ended well, the lowest first."""
+        """Returns the `nb_models` trained models with the lowest losses, or all that ended well, the lowest first."""
         result = self._search(model, data, max_evals, None, keep=_count("nb_models", nb_models))
         return [self._model_of(each) for each in result.best(nb_models)]
 
@@ -111,9 +111,12 @@ class HyperParamModel:
         voting: str = "hard",
         weights: Sequence[float] | None = None,
     ) -> VotingModel:
-        """The best models, which vote; `voting` and `weights` (for the best model first) are those of VotingModel."""
+        """Returns the best models, which vote.
+
+        `voting` and `weights` (for the best model first) are those of VotingModel.
+        """
         wanted = _count("nb_ensemble_models", nb_ensemble_models)
-        # Better told before the trials than after them.
+        # Report this before the trials, not after them.
         if voting not in VOTINGS:
             raise JobError(one_of("voting", voting, VOTINGS))
         if weights is not None and len(weights) != wanted:
@@ -122,7 +125,7 @@ class HyperParamModel:
         return VotingModel(models, voting, None if weights is None else list(weights)[: len(models)])
 
     def load_model(self, trial: Mapping[str, Any]) -> Any:
-        """The trained model of one of the trials that `compute_trials` gave."""
+        """Returns the trained model of one of the trials that `compute_trials` returned."""
         archive = trial["result"].get("model")
         if not archive:
             raise JobError(f"The trial must have a model. Received: trial {trial['tid']}, which kept none.")
@@ -162,7 +165,7 @@ class HyperParamModel:
 
 
 def _arguments(model: Any, data: Any) -> list[Any]:
-    """What `data` returns, in the order in which the model function takes it."""
+    """Returns the results of `data`, in the order of the model function's arguments."""
     _parameters_of("data", data)
     returned = data()
     names = _taken_by(model)
@@ -181,7 +184,7 @@ def _arguments(model: Any, data: Any) -> list[Any]:
 
 
 def _taken_by(model: Any) -> list[str] | None:
-    """The names of what the model function must be given as data; `None` where it takes any number."""
+    """Returns the names of what the model function must be given as data; `None` if it takes any number."""
     parameters = _parameters_of("model", model)
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters.values()):
         return None
@@ -195,7 +198,7 @@ def _taken_by(model: Any) -> list[str] | None:
 
 
 def _names_returned(data: Any) -> list[str] | None:
-    """The variables that a function returns, where its source says so."""
+    """Returns the variables that a function returns, where its source says so."""
     if not isinstance(data, FunctionType):
         return None
     try:

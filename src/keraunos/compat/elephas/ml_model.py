@@ -38,7 +38,7 @@ from keraunos.compat.elephas.ml.params import (
     Options,
 )
 from keraunos.compat.elephas.ml.stage_reader import StageReader
-from keraunos.compat.elephas.ml.training import Reading, Training
+from keraunos.compat.elephas.ml.training import ElephasFitter, Reading
 from keraunos.compat.elephas.translate import plan_of, workers_of
 from keraunos.errors import JobError, ModelError
 from keraunos.formats.keras_format import MODEL_FILE, KerasFormat
@@ -55,15 +55,15 @@ from keraunos.trust import trusting
 
 
 class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """What both stages do: files of Elephas's kind beside spark.ml's folders."""
+    """Base class of both stages: files of Elephas's format in addition to spark.ml's folders."""
 
     def write(self) -> PartsWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return PartsWriter(self)
 
     @classmethod
     def read(cls) -> PartsReader[Self]:
-        """A reader of what `write` saved, and of what Elephas's estimator did."""
+        """Returns a reader of what `write` saved, and of what Elephas's estimator did."""
         return StageReader(cls)
 
     def save(self, path: str, overwrite: bool | None = None, to_hadoop: bool = False) -> None:
@@ -80,13 +80,13 @@ class _Stage(Options, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark 
         files.save(stage, str(path), overwrite=overwrite is not False, to_hadoop=to_hadoop)
 
     def _set_values(self) -> dict[str, Any]:
-        """The Params that were set and that parts do not hold."""
+        """Returns the Params that were set and that parts do not hold."""
         outside = (*self._OUTSIDE_OF_PARAMS, "callbacks", "listeners")
         return {param.name: value for param, value in self._paramMap.items() if param.name not in outside}
 
     @classmethod
     def _from_file(cls, path: str, custom_objects: Mapping[str, Any] | None, *, from_hadoop: bool) -> Self:
-        """The stage in a file of ours or of Elephas's, or in a folder of spark.ml's."""
+        """Returns the stage in a file of Keraunos or Elephas, or in a folder of spark.ml."""
         if not files.is_file(path) and not Path(path).is_file():
             loaded: Self = cls.load(path)
             return loaded.set_params(custom_objects=custom_objects)
@@ -120,7 +120,7 @@ class ElephasTransformer(
     Made by `ElephasEstimator.fit`, or from an architecture and its weights.
 
     Args:
-        weights: the model's weights, as `model.get_weights()` gives them, for the model in `keras_model_config`.
+        weights: the model's weights, as `model.get_weights()` returns them, for the model in `keras_model_config`.
         model_type: a `ModelType`: the prediction of a regression is a double, otherwise it is an array of doubles.
         history: what the training measured.
         params: any of the Params; `explainParams()` describes them.
@@ -147,12 +147,12 @@ class ElephasTransformer(
 
     @property
     def history(self) -> list[Any]:
-        """What each training measured: for one, a mapping from metric to its values, epoch by epoch."""
+        """The histories of all trainings: each a mapping from metric to its values, epoch by epoch."""
         return self._history
 
     @property
     def model_type(self) -> Any:
-        """Whether the model is one of classification or of regression; `None` where its loss does not tell."""
+        """Whether the model is one of classification or of regression; `None` if its loss does not show it."""
         return self._given_type if self._trained is None else network.model_type_of(self._trained.head)
 
     @property
@@ -170,13 +170,13 @@ class ElephasTransformer(
         return super().setParams(**params)
 
     def get_model(self) -> Any:
-        """The Keras model, with its weights where there are some."""
+        """Returns the Keras model, with its weights where there are some."""
         if self._trained is None and self._weights is None:
             return network.model_of(self._architecture(), self.get_custom_objects())
         return self._serving().model
 
     def get_config(self) -> dict[str, Any]:
-        """The Params, the weights and the kind of the model, from which the constructor makes it again."""
+        """Returns the Params, the weights and the kind of the model, from which the constructor makes it again."""
         return {
             "keras_model_config": self.get_keras_model_config(),
             "labelCol": self.getLabelCol(),
@@ -187,7 +187,7 @@ class ElephasTransformer(
         }
 
     def holding(self, trained: Trained) -> Self:
-        """This transformer with a trained model."""
+        """Returns this transformer with a trained model."""
         self._trained, self._history = trained, [trained.history]
         return self
 
@@ -207,7 +207,7 @@ class ElephasTransformer(
             return served.transform(dataset)
 
     def _serving(self) -> Any:
-        """The model that predicts, which knows what is on its way to the workers already."""
+        """Returns the model that predicts, which knows what is on its way to the workers already."""
         with self._lock:
             if self._served is None:
                 self._served = network.Served(self._made()).setParams(customObjects=self.get_custom_objects())
@@ -304,29 +304,29 @@ class ElephasEstimator(
         self.setParams(**given)
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name, or the compiled `model`; `None` leaves one as it is."""
+        """Set any of the Params by name, or the compiled `model`; `None` leaves one unchanged."""
         model = params.pop("model", None)
         if model is not None:
             self._model = keras_model("model")(model)
         return super().setParams(**params)
 
     def get_keras_model_config(self) -> Any:
-        """The model's architecture as JSON."""
+        """Returns the model's architecture as JSON."""
         return self._model.to_json() if self._model is not None else super().get_keras_model_config()
 
     def get_optimizer_config(self) -> Any:
-        """What each worker steps with."""
+        """Returns the optimizer of each worker's steps."""
         if self._model is None:
             return super().get_optimizer_config()
         optimizer = self._model.optimizer
         return None if optimizer is None else values.optimizer_config(optimizer)
 
     def get_loss(self) -> Any:
-        """The loss."""
+        """Returns the loss."""
         return super().get_loss() if self._model is None else self._model.loss
 
     def get_model(self) -> Any:
-        """The model that was handed over, or a new one of the architecture."""
+        """Returns the model that was passed, or a new one of the architecture."""
         return self._model if self._model is not None else self._from_architecture()
 
     def getCustomObjects(self) -> dict[str, Any]:
@@ -335,7 +335,7 @@ class ElephasEstimator(
         return {**own, **self.get_custom_objects()}
 
     def get_config(self) -> dict[str, Any]:
-        """The Params as plain data, from which the constructor makes the estimator again, without weights."""
+        """Returns the Params as plain data, from which the constructor makes the estimator again, without weights."""
         return {
             "keras_model_config": self.get_keras_model_config(),
             "optimizer_config": self.get_optimizer_config(),
@@ -357,15 +357,15 @@ class ElephasEstimator(
         }
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """What `fit` would do, for a search to run; `workers` in place of `num_workers`."""
+        """Returns the plan of `fit`, for a search; `workers` in place of `num_workers`."""
         plan = self._training(dataset).plan_fit(dataset, workers)
         return replace(plan, finish=lambda result: self._transformer(plan.finish(result)))
 
     def _fit(self, dataset: Any) -> ElephasTransformer:
         return self._transformer(self._training(dataset).fit(dataset))
 
-    def _training(self, dataset: Any) -> Training:
-        """Everything that was set, as one of Keraunos's estimators."""
+    def _training(self, dataset: Any) -> ElephasFitter:
+        """Returns everything that was set, as one of Keraunos's estimators."""
         slots = session_of(dataset).slots()
         asked = self.get_num_workers()
         reading = Reading(
@@ -373,7 +373,7 @@ class ElephasEstimator(
             nb_classes=self.get_nb_classes() if self.isSet("nb_classes") else None,
             predict_classes=self.get_predict_classes(),
         )
-        return Training(
+        return ElephasFitter(
             reading,
             model=self._compiled(),
             featuresCol=self.getFeaturesCol(),
@@ -394,7 +394,7 @@ class ElephasEstimator(
         )
 
     def _compiled(self) -> Any:
-        """The model to train."""
+        """Returns the model to train."""
         if self._model is None:
             return network.compiled(
                 self._from_architecture(),
@@ -406,8 +406,8 @@ class ElephasEstimator(
         for name in ("keras_model_config", "optimizer_config", "loss", "metrics"):
             if self.isSet(name):
                 raise JobError(
-                    f"`{name}` must be left out where a compiled model is handed over, which has its own. Received: "
-                    f"both. Compile the model as it is to be trained."
+                    f"`{name}` must be left out with a compiled model, which has its own. Received: both. Compile the "
+                    "model with the arguments for training."
                 )
         return self._model
 
@@ -455,19 +455,19 @@ class ElephasEstimator(
 def load_ml_estimator(
     file_name: str, custom_objects: Mapping[str, Any] | None = None, from_hadoop: bool = False
 ) -> ElephasEstimator:
-    """The estimator in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
+    """Returns the estimator in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
     return ElephasEstimator._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
 
 
 def load_ml_transformer(
     file_name: str, custom_objects: Mapping[str, Any] | None = None, from_hadoop: bool = False
 ) -> ElephasTransformer:
-    """The transformer in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
+    """Returns the transformer in a file, or a folder, that `save`, of Keraunos or of Elephas, wrote."""
     return ElephasTransformer._from_file(str(file_name), custom_objects, from_hadoop=from_hadoop)
 
 
 def _by_name(arguments: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor's call by name: a SparkContext and a model may come without."""
+    """Returns the arguments of a constructor's call by name: a SparkContext and a model may come without."""
     given = dict(options)
     if "master_network" in given:
         given["model"] = given.pop("master_network")

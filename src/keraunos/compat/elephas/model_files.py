@@ -26,7 +26,7 @@ _ENTRY = "distributed_config.json"
 
 
 def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite: bool, to_hadoop: bool) -> None:
-    """Write the file; what is there already is replaced only with `overwrite`."""
+    """Write the file; an existing one is replaced only with `overwrite`."""
     _check_suffix(file_name)
     file = given_path(file_name, "file_name", plain_by_hadoop=to_hadoop)
     if file.exists() and not overwrite:
@@ -38,7 +38,7 @@ def save(model: Any, described: Mapping[str, Any], file_name: str, *, overwrite:
 def load(
     file_name: str, *, from_hadoop: bool, custom_objects: Mapping[str, Any] | None
 ) -> tuple[Any, Mapping[str, Any]]:
-    """The compiled model, and what describes how it is trained."""
+    """Returns the compiled model, and what describes how it is trained."""
     _check_suffix(file_name)
     with given_path(file_name, "file_name", plain_by_hadoop=from_hadoop).local() as path:
         described = read_attribute(path, _ATTRIBUTE)
@@ -69,7 +69,7 @@ def write(model: Any, path: Path, attribute: str, described: Mapping[str, Any]) 
 
 
 def read_attribute(path: Path, attribute: str) -> Any:
-    """What describes the training in a file, `None` where nothing does."""
+    """Returns the description of the training in a file, or `None`."""
     if path.suffix == ".h5":
         import h5py
 

@@ -29,7 +29,7 @@ class Optimizer:
         self._arguments = {**self._DEFAULTS, **arguments}
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer's name and arguments, from which `get` and `deserialize` make it again."""
+        """Returns the optimizer's name and arguments, from which `get` and `deserialize` make it again."""
         return {"name": type(self).__name__, **self._arguments}
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class Adam(Optimizer):
 
 
 def get(identifier: Any, kwargs: Mapping[str, Any] | None = None) -> Any:
-    """The optimizer that is meant: one of ours, its configuration, its name in any case, or one of Keras's."""
+    """Returns the optimizer: one of this module, its configuration, its name in any case, or a Keras optimizer."""
     if isinstance(identifier, Optimizer) or _is_keras(identifier):
         return identifier
     if isinstance(identifier, Mapping):
@@ -98,12 +98,12 @@ def get(identifier: Any, kwargs: Mapping[str, Any] | None = None) -> Any:
 
 
 def serialize(optimizer: Optimizer) -> dict[str, Any]:
-    """The optimizer as plain data."""
+    """Returns the optimizer as plain data."""
     return optimizer.get_config()
 
 
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The optimizer that `serialize` described, with its arguments beside its name or, as Keras has it, below it."""
+    """The optimizer that `serialize` described, with its arguments beside its name or, as in Keras, below it."""
     inner = config.get("config", config)
     name = str(config.get("class_name") or config.get("name"))
     kinds = {**_KINDS, **(custom_objects or {})}
@@ -114,7 +114,7 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
 
 
 def rule_of(optimizer: Any) -> RuleSpec | None:
-    """The server's rule; `None` where updates are only averaged or added."""
+    """Returns the server's rule; `None` if updates are only averaged or added."""
     if optimizer is None:
         return None
     found = get(optimizer)

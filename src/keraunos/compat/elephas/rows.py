@@ -27,14 +27,14 @@ from keraunos.session.session import Session
 
 VALIDATION, WEIGHT = "validation", "weight"
 _FEATURES, _LABEL = "features", "label"
-# Where an RDD of rows has the RDD of the blocks that they come from; RDDs derived from it do not.
+# The attribute of an RDD of rows with the RDD of its blocks; RDDs derived from it do not.
 _WHOLE = "_keraunos_blocks"
 
 
 def columns_of(
     model: Any, *, weighted: bool = False, validated: bool = False, labels: bool = True, classes: int | None = None
 ) -> Columns:
-    """What a worker reads for the model; records have their entries in this order.
+    """Returns the columns that a worker reads; records have their entries in this order.
 
     With `classes`, labels are class numbers that the model sees one-hot.
     """
@@ -63,9 +63,9 @@ def build(model: Any, element: Any) -> None:
 
 
 def spread(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[Any]:
-    """An RDD of tuples, one a row, with an entry from each of the arrays; rows keep their order.
+    """Returns an RDD of tuples, one per row, with an entry from each of the arrays; rows keep their order.
 
-    Arrays travel whole, a slice for each partition, and come apart on the executors; where they are to be records they
+    Arrays travel whole, a slice for each partition, and come apart on the executors; if they are to be records they
     need not even do that (see `training_records`).
     """
     whole = blocks(session, arrays, partitions)
@@ -75,7 +75,7 @@ def spread(session: Session, arrays: Sequence[Any], partitions: int | None = Non
 
 
 def blocks(session: Session, arrays: Sequence[Any], partitions: int | None = None) -> RDD[RowBlock]:
-    """An RDD of blocks of rows, one a partition, in the order of the arrays."""
+    """Returns an RDD of blocks of rows, one per partition, in the order of the arrays."""
     return spread_arrays(session, arrays, partitions or session.parallelism, RowBlock)
 
 
@@ -93,7 +93,7 @@ def record_arrays(columns: Columns, features: Any, labels: Any = None, weights: 
 
 
 def records_to_arrays(elements: Sequence[Any], columns: Columns) -> list[Any]:
-    """Elements of an RDD that are on the driver, as `record_arrays` gives them."""
+    """Elements of an RDD that are on the driver, as `record_arrays` returns them."""
     records = [_entries(element, columns) for element in elements]
     return [
         np.stack([np.asarray(each.toArray() if hasattr(each, "toArray") else each) for each in column])
@@ -102,13 +102,13 @@ def records_to_arrays(elements: Sequence[Any], columns: Columns) -> list[Any]:
 
 
 def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] | None = None) -> RDD[Any]:
-    """The elements of an RDD as records of training.
+    """Returns the elements of an RDD as records of training.
 
-    `validation` has the rows to validate on, as `record_arrays` gives them. They go to all executors, and each worker
+    `validation` has the rows to validate on, as `record_arrays` returns them. They go to all executors, and each worker
     takes its share of them.
     """
     if validation is None and len(columns.features) == len(columns.labels) == 1:
-        # Pairs, and LabeledPoints, are records as they are.
+        # Pairs and LabeledPoints are already records.
         whole: RDD[Any] = vars(rdd).get(_WHOLE, rdd)
         return whole
     shared = None if validation is None else session_of(rdd).broadcast(validation)
@@ -117,13 +117,13 @@ def training_records(rdd: RDD[Any], columns: Columns, validation: Sequence[Any] 
 
 
 def feature_records(rdd: RDD[Any], columns: Columns) -> RDD[Any]:
-    """Rows of features as records."""
+    """Returns rows of features as records."""
     task = functools.partial(_feature_partition, columns.to_json())
     return rdd.mapPartitions(task, preservesPartitioning=True)
 
 
 def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
-    """How many classes labels are to be spread over; `None` where they are taken as they are."""
+    """Returns the number of classes for one-hot labels; `None` if labels are used unchanged."""
     if not categorical:
         return None
     if nb_classes is not None:
@@ -142,7 +142,7 @@ def classes_of(model: Any, nb_classes: Any, *, categorical: bool) -> int | None:
 
 
 def _ports(model: Any) -> tuple[Sequence[Port | None], Sequence[Port | None]]:
-    """A model's inputs and outputs; one unknown of each for a subclassed model, which does not say."""
+    """Returns a model's inputs and outputs; one unknown of each for a subclassed model, which does not declare them."""
     try:
         signature = signature_of(model)
     except ModelError:
@@ -167,7 +167,7 @@ def _label_slots(model: Any, ports: Sequence[Port | None]) -> tuple[Slot, ...]:
 
 
 def _split(value: Any, slots: Sequence[Slot], what: str) -> list[Any]:
-    """An array for each of a model's inputs or outputs, from an array, a list or a dict of arrays."""
+    """Returns an array for each of a model's inputs or outputs, from an array, a list or a dict of arrays."""
     if len(slots) == 1:
         single = isinstance(value, (list, tuple)) and len(value) == 1 and np.ndim(value[0]) > 1
         return [np.asarray(value[0] if single else value)]
@@ -222,7 +222,7 @@ def _feature_partition(columns: Mapping[str, Any], elements: Iterable[Any]) -> I
 
 
 def _entries(element: Any, columns: Columns) -> tuple[Any, ...]:
-    """A record for one element of the RDD."""
+    """Returns a record for one element of the RDD."""
     if type(element).__name__ == "LabeledPoint":
         element = (element.features, element.label)
     wanted = 2 if columns.weight is None else 3
@@ -236,7 +236,7 @@ def _entries(element: Any, columns: Columns) -> tuple[Any, ...]:
 
 
 def _parts(value: Any, slots: Sequence[Slot], what: str) -> Sequence[Any]:
-    """One entry for each of a model's inputs or outputs."""
+    """Returns one entry for each of a model's inputs or outputs."""
     if len(slots) == 1:
         return [value]
     if isinstance(value, Mapping):

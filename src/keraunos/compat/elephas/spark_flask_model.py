@@ -1,4 +1,4 @@
-"""What the asynchronous model was called on its first day, in September 2015. Runs on the driver."""
+"""The first name of the asynchronous model, from September 2015. Runs on the driver."""
 
 from keraunos.compat.elephas.spark_model import AsynchronousSparkModel as SparkModel
 

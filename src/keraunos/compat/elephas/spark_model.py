@@ -9,7 +9,7 @@ from pyspark import RDD
 from pyspark.mllib.linalg import Matrix, Vector
 
 from keraunos.compat.elephas import constructor, model_files, rows, training
-from keraunos.compat.elephas.constructor import Settings
+from keraunos.compat.elephas.constructor import ConstructorSettings
 from keraunos.compat.elephas.mllib.adapter import from_matrix, from_vector
 from keraunos.compat.elephas.translate import fit_options, plan_of
 from keraunos.compat.run_unchanged import era
@@ -38,7 +38,7 @@ class SparkModel:
         parameter_server_mode: 'http' or 'socket'; there is one kind of server here, whichever is asked for.
         num_workers: how many tasks train; by default one for each partition of the RDD.
         custom_objects: custom layers and functions of the model that workers cannot import, by name.
-        batch_size: rows a step, where `fit` does not say.
+        batch_size: rows per step, unless given to `fit`.
         port: the driver's port that the servers listen on; by default any that is free.
         master_optimizer, master_loss, master_metrics: what to compile the model with, in programs of 2016 and 2017;
             with a SparkContext, a model that is not compiled is compiled with 'adam', 'categorical_crossentropy' and
@@ -67,7 +67,7 @@ class SparkModel:
         self._memory = RuleMemory()
 
     def get_network(self) -> Any:
-        """The Keras model on the driver, as it was asked for in 2015."""
+        """Returns the Keras model on the driver, as it was asked for in 2015."""
         return self.master_network
 
     def set_network(self, network: Any) -> None:
@@ -86,7 +86,7 @@ class SparkModel:
             rdd: elements (features, label), or with `sample_weight=True` (features, label, weight).
             arguments: `epochs` (10; also `nb_epoch`), `batch_size`, `verbose` (0), `validation_split` (0),
                 `validation_data` (arrays or an RDD), `callbacks` (of Keras, run on the driver at the ends of epochs),
-                `listeners` (told what happens), `class_weight`, `sample_weight`, `shuffle` (True), `seed` (0), and
+                `listeners` (receive the events), `class_weight`, `sample_weight`, `shuffle` (True), `seed` (0), and
                 `num_workers` in place of the constructor's.
         """
         return self._fit(rdd, arguments)
@@ -112,23 +112,23 @@ class SparkModel:
         return self.fit(rdd, **named, **arguments)
 
     def predict(self, data: Any) -> list[Any]:
-        """What the model gives for each row of an array, or of an RDD of features, in their order."""
+        """Returns the model's output for each row of an array, or of an RDD of features, in their order."""
         return training.predict(self._network, data, _session(data))
 
     def predict_classes(self, data: Any) -> list[int]:
-        """The class with the largest output for each row, as releases up to 1.0 gave it."""
+        """Returns the class with the largest output for each row, as in releases up to 1.0."""
         import numpy as np
 
         found = self.predict(data)
         return [int(np.argmax(row)) if np.size(row) > 1 else int(np.ravel(row)[0] > 0.5) for row in found]
 
     def evaluate(self, x_test: Any, y_test: Any = None, **arguments: Any) -> Any:
-        """The loss, with the metrics behind it where the model has some, over arrays or over an RDD.
+        """Returns the loss, with the metrics behind it where the model has some, over arrays or over an RDD.
 
         Args:
             x_test: features as an array, or an RDD of elements as `fit` takes them.
             y_test: labels, with an array.
-            arguments: `batch_size` (32), `sample_weight` (an array, one a row) and `verbose`, as Keras has them.
+            arguments: `batch_size` (32), `sample_weight` (an array, one per row) and `verbose`, as in Keras.
         """
         return self._evaluate(x_test, y_test, arguments, None)
 
@@ -137,15 +137,15 @@ class SparkModel:
         model_files.save(self.master_network, self._described(), file_name, overwrite=overwrite, to_hadoop=to_hadoop)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments but the model, as `save` writes them."""
+        """Returns the arguments but the model, as `save` writes them."""
         return self._settings.to_config()
 
     def _described(self) -> dict[str, Any]:
         return {"class_name": type(self).__name__, "config": self.get_config()}
 
     @property
-    def _network(self) -> training.Network:
-        return training.Network(self.master_network, self._settings.custom_objects)
+    def _network(self) -> training.DriverNetwork:
+        return training.DriverNetwork(self.master_network, self._settings.custom_objects)
 
     def _fit(self, rdd: RDD[Any], arguments: Mapping[str, Any], classes: int | None = None) -> Any:
         if not isinstance(rdd, RDD):
@@ -224,7 +224,7 @@ class SparkMLlibModel(SparkModel):
     ) -> Any:
         """Train on LabeledPoints; with `categorical`, labels are class numbers that the model sees one-hot.
 
-        How many classes there are is said by `nb_classes`, or by the width of the model's output.
+        The number of classes is `nb_classes`, or the width of the model's output.
         """
         named = {
             "epochs": arguments.pop("nb_epoch", epochs),
@@ -253,7 +253,7 @@ class SparkMLlibModel(SparkModel):
         )
 
     def predict(self, mllib_data: Any) -> Any:
-        """What the model gives: for a Matrix an array, for a Vector its one row, for an RDD or an array a list."""
+        """The model's output: for a Matrix an array, for a Vector its one row, for an RDD or an array a list."""
         import numpy as np
 
         if isinstance(mllib_data, Matrix):
@@ -265,7 +265,7 @@ class SparkMLlibModel(SparkModel):
     def evaluate(
         self, x_test: Any, y_test: Any = None, categorical: bool = False, nb_classes: int | None = None, **kwargs: Any
     ) -> Any:
-        """The loss and the metrics over an RDD of LabeledPoints, or over arrays."""
+        """Returns the loss and the metrics over an RDD of LabeledPoints, or over arrays."""
         return self._evaluate(
             x_test, y_test, kwargs, rows.classes_of(self.master_network, nb_classes, categorical=categorical)
         )
@@ -274,13 +274,13 @@ class SparkMLlibModel(SparkModel):
 def load_spark_model(
     file_name: str, from_hadoop: bool = False, custom_objects: Mapping[str, Any] | None = None
 ) -> SparkModel:
-    """The model in a file that `save`, of Keraunos or of Elephas, wrote."""
+    """Returns the model in a file that `save`, of Keraunos or of Elephas, wrote."""
     model, described = model_files.load(file_name, from_hadoop=from_hadoop, custom_objects=custom_objects)
     kinds: Sequence[type[SparkModel]] = (SparkModel, AsynchronousSparkModel, SparkMLlibModel)
     by_name = {kind.__name__: kind for kind in kinds}
     if described["class_name"] not in by_name:
         raise ModelError(one_of("class_name", described["class_name"], by_name))
-    settings = Settings.from_config(described["config"])
+    settings = ConstructorSettings.from_config(described["config"])
     return by_name[described["class_name"]](
         model, **settings, **({"custom_objects": custom_objects} if custom_objects else {})
     )

@@ -30,14 +30,14 @@ _PREDICTED_TOGETHER = 1024
 
 
 @dataclass(frozen=True)
-class Network:
+class DriverNetwork:
     """A Keras model on the driver, and what its archive needs to be read elsewhere."""
 
     model: Any
     custom_objects: Mapping[str, Any] = field(default_factory=dict)
 
     def source(self) -> ModelSource:
-        """The model as it is now."""
+        """Returns the model as it is now."""
         return live_source(self.model, self.custom_objects)
 
     def take(self, result: TrainingResult) -> None:
@@ -47,7 +47,7 @@ class Network:
 
 
 def train(
-    network: Network,
+    network: DriverNetwork,
     rdd: RDD[Any],
     plan: ExchangePlan,
     options: FitOptions,
@@ -62,7 +62,7 @@ def train(
 
 
 def _train(
-    network: Network,
+    network: DriverNetwork,
     rdd: RDD[Any],
     plan: ExchangePlan,
     options: FitOptions,
@@ -72,7 +72,7 @@ def _train(
 ) -> TrainingResult:
     check_compiled(network.model)
     if not network.model.built:
-        # Only here an element is looked at before training: nobody else can say what shape the model is to have.
+        # Only here an element is inspected before training: nothing else determines the shape of the model.
         rows.build(network.model, rdd.first())
     columns = rows.columns_of(
         network.model, weighted=options.weighted, validated=options.validation is not None, classes=classes
@@ -101,8 +101,8 @@ def _train(
     return result
 
 
-def predict(network: Network, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
-    """What the model gives for each row of arrays or of an RDD, in their order, on the driver."""
+def predict(network: DriverNetwork, data: Any, session: Session, batch_rows: int = _PREDICTED_TOGETHER) -> list[Any]:
+    """Returns the model's output for each row of arrays or of an RDD, in their order, on the driver."""
     columns = rows.columns_of(network.model, labels=False)
     if isinstance(data, RDD):
         records = rows.feature_records(data, columns)
@@ -116,7 +116,7 @@ def predict(network: Network, data: Any, session: Session, batch_rows: int = _PR
 
 
 def evaluate(
-    network: Network,
+    network: DriverNetwork,
     features: Any,
     labels: Any,
     session: Session,
@@ -125,7 +125,7 @@ def evaluate(
     weights: Any = None,
     classes: int | None = None,
 ) -> dict[str, float]:
-    """The loss and the metrics over arrays, or over an RDD of elements as `fit` takes them, by name."""
+    """Returns the loss and the metrics over arrays, or over an RDD of elements as `fit` takes them, by name."""
     check_compiled(network.model)
     columns = rows.columns_of(network.model, weighted=weights is not None, classes=classes)
     if isinstance(features, RDD):
@@ -147,13 +147,13 @@ def check_compiled(model: Any) -> None:
 
 
 def _spread(session: Session, arrays: list[Any]) -> RDD[Any]:
-    """Rows on the driver as records on executors, on no more of them than there is work for."""
+    """Returns rows on the driver as records on executors, on no more of them than there is work for."""
     portions = -(-len(arrays[0]) // _PREDICTED_TOGETHER)
     return rows.blocks(session, arrays, min(session.slots(), portions))
 
 
 def _validation(given: Any, columns: Any) -> list[Any] | None:
-    """The rows to validate on, an array for each column of a record but the last, which says that they are."""
+    """Returns the rows to validate on, an array for each column of a record but the last, which says that they are."""
     if given is None:
         return None
     if isinstance(given, RDD):

@@ -1,7 +1,7 @@
 """From Elephas's arguments to a plan and a schedule. Runs on the driver; nothing here is live.
 
 Workers send updates: their weights before a round minus their weights after it. `mode` says how they meet, `frequency`
-how long a round is, and the optimizer, where one is given, what the server does with an update.
+how long a round is, and the optimizer, if given, what the server does with an update.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What `fit` and `train` were told, checked.
+    """The checked arguments of `fit` and `train`.
 
     Attributes:
         num_workers: in place of the constructor's; `None` leaves that.
@@ -82,7 +82,7 @@ def plan_of(mode: Any, frequency: Any, optimizer: Any = None) -> ExchangePlan:
 
 
 def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> FitOptions:
-    """What a call of `fit` or `train` says; a name of an older release stands for today's."""
+    """Returns the arguments of `fit` or `train`; names of older releases are translated."""
     given = {_NEWER.get(name, name): value for name, value in arguments.items()}
     if len(given) < len(arguments):
         raise JobError(f"`epochs` must be given once. Received: {dict(arguments)!r}.")
@@ -115,7 +115,7 @@ def fit_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> Fi
 
 
 def schedule_of(options: FitOptions) -> Schedule:
-    """How long workers train and in what portions."""
+    """Returns how long workers train and in what portions."""
     if not options.shuffle:
         logger.warning(
             "shuffle=False: every epoch takes a worker's rows in one order, which follows from what they hold and is "
@@ -144,7 +144,7 @@ def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
 
 
 def check_server_mode(value: Any) -> None:
-    """Refuse what Elephas did not know; its two kinds of server are one here."""
+    """Raises an error for a value unknown to Elephas; its two kinds of server are one here."""
     if value not in SERVER_MODES:
         raise JobError(one_of("parameter_server_mode", value, SERVER_MODES))
 

@@ -1,8 +1,8 @@
 """Which metrics an old program means, and of which output. Runs on the driver.
 
-Until Keras 0.2 `class_mode` said which accuracy it is; from 0.3 on the width of the output does, and from 1.0 to 2.3
-also the loss: with a binary cross entropy each output is right or wrong by itself. Today width and labels say it. A
-metric without the name of an output was of each output.
+Until Keras 0.2 `class_mode` determined the accuracy; from 0.3 on the width of the output does, and from 1.0 to 2.3
+also the loss: with a binary cross entropy each output is right or wrong by itself. Today width and labels determine it.
+A metric without the name of an output was of each output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keraunos.errors import JobError, one_of
 _MODES = ("categorical", "binary")
 _modes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _names: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
-# What a history called them then, where today's name is another.
+# The names in old histories, if today's name differs.
 _CALLED: Mapping[str, str] = {"kl_divergence": "kullback_leibler_divergence", "cosine_similarity": "cosine_proximity"}
 
 
@@ -34,7 +34,7 @@ def say_mode(model: Any, mode: Any) -> None:
 
 
 def mode_of(model: Any) -> str | None:
-    """The `class_mode` that a model was compiled with, if it was told one."""
+    """Returns the `class_mode` that a model was compiled with, if given."""
     return _modes.get(model)
 
 
@@ -56,7 +56,7 @@ def measure(model: Any) -> None:
 
 
 def measured(model: Any, metrics: Any, loss: Any, day: Day) -> Any:
-    """The metrics as Keras takes them today, computed as on that day, for each output."""
+    """Returns the metrics as Keras takes them today, computed as on that day, for each output."""
     if day.name == "tf2":
         return metrics
     outputs = outputs_of(model)
@@ -69,7 +69,7 @@ def measured(model: Any, metrics: Any, loss: Any, day: Day) -> Any:
 
 
 def loss_of_outputs(model: Any, loss: Any, day: Day) -> Any:
-    """The loss, once for each output where one was for all."""
+    """Returns the loss, once for each output where one was for all."""
     outputs = outputs_of(model)
     if day.name == "tf2" or len(outputs) < 2 or isinstance(loss, (Mapping, list, tuple)):
         return loss
@@ -77,7 +77,7 @@ def loss_of_outputs(model: Any, loss: Any, day: Day) -> Any:
 
 
 def weights_of_outputs(model: Any, weights: Any, loss: Any) -> Any:
-    """The weights of losses in the losses' order; an output without one weighs 1."""
+    """Returns the weights of losses in the losses' order; an output without one weighs 1."""
     if isinstance(weights, Mapping):
         names = outputs_of(model)
         unknown = [name for name in weights if name not in names]
@@ -89,7 +89,7 @@ def weights_of_outputs(model: Any, weights: Any, loss: Any) -> Any:
 
 
 def outputs_of(model: Any) -> list[str]:
-    """The names of a model's outputs; one without a name where they are not known yet."""
+    """Returns the names of a model's outputs; one without a name if they are not known yet."""
     try:
         return [str(name) for name in model.output_names]
     except (AttributeError, TypeError, ValueError):
@@ -97,7 +97,7 @@ def outputs_of(model: Any) -> list[str]:
 
 
 def in_order(model: Any, found: Any) -> Any:
-    """Results by name as the list that Keras gave then; the loss alone where there is nothing else."""
+    """Converts results by name to the list of old Keras, or to the loss alone if there is nothing else."""
     names = _names.get(model)
     if not isinstance(found, Mapping):
         return found
@@ -106,7 +106,7 @@ def in_order(model: Any, found: Any) -> Any:
 
 
 def orders(model: Any) -> bool:
-    """Whether the model was compiled as on that day, so that the order of its results is known."""
+    """Returns whether the model was compiled as on that day, so that the order of its results is known."""
     return model in _names
 
 
@@ -130,7 +130,7 @@ def _named(outputs: Sequence[str], metrics: Sequence[Sequence[Any]]) -> list[str
 
 
 def _told(metrics: Any, outputs: Sequence[str]) -> list[list[Any]]:
-    """What was asked of each output."""
+    """Returns the metrics of each output."""
     if isinstance(metrics, Mapping):
         unknown = [name for name in metrics if name not in outputs]
         if unknown and outputs != [""]:
@@ -177,7 +177,7 @@ def _metric(value: Any, loss: Any, day: Day) -> Any:
 
 
 def _accuracy_by(loss: Any) -> str:
-    """The accuracy that 'accuracy' is beside a loss."""
+    """Returns the accuracy that 'accuracy' is beside a loss."""
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", "") if loss in _KERAS_LOSSES else ""
     by_name = {"binary_crossentropy": "binary", "sparse_categorical_crossentropy": "sparse_categorical"}
     return f"{by_name[name]}_accuracy" if name in by_name else "accuracy"

@@ -12,7 +12,7 @@ from keras import ops
 from keraunos.compat.old_keras import own_layers, values
 from keraunos.compat.old_keras.days import Day
 
-# Name then, operation now.
+# Old name, today's operation.
 _OPERATIONS: Mapping[str, str] = {
     **{
         name: name
@@ -65,7 +65,7 @@ _OPERATIONS: Mapping[str, str] = {
 
 
 def functions(day: Day) -> dict[str, Any]:
-    """The names of the backend's module."""
+    """Returns the names of the backend's module."""
     found: dict[str, Any] = {name: getattr(ops, today) for name, today in _OPERATIONS.items() if today}
     found.update(
         backend=keras.config.backend,

@@ -1,7 +1,7 @@
-"""What a model trains was settled as it was compiled. Runs on the driver.
+"""Which weights a model trains, settled when it is compiled. Runs on the driver.
 
 Until Keras 3, `trainable` counted as it was when `compile` was called: a discriminator that is frozen for a second
-model went on learning by itself, and the second model never moved it. Today the flags count as they are when training
+model continued learning by itself, and the second model never moved it. Today the flags count as they are when training
 begins.
 """
 
@@ -29,14 +29,15 @@ def note(model: Any, day: Day) -> None:
         isinstance(layer, keras.layers.BatchNormalization) and not layer.trainable for layer in _layers(model)
     ):
         undecided.warn_once(
-            "A BatchNormalization that is frozen normalizes by its moving averages in today's Keras, and leaves them "
-            "as they are; then it normalized by the batch while training, and went on averaging. Today's is taken."
+            "A BatchNormalization that is frozen normalizes by its moving averages in today's Keras, and does not "
+            "update them; in the old Keras it normalized by the batch in training, and updated them. "
+            "Today's behaviour is used."
         )
 
 
 @contextmanager
 def as_compiled(model: Any) -> Iterator[None]:
-    """What is trainable is, in here, what was so when the program compiled the model."""
+    """Within this context, weights are trainable as they were when the program compiled the model."""
     settled = _flags.get(model)
     now = _found(model)
     if settled is None or _same(settled, now):
@@ -62,7 +63,7 @@ def _found(model: Any) -> _Flags:
 
 
 def _same(settled: _Flags, now: _Flags) -> bool:
-    """Whether both freeze the same; layers and variables that were made since are as their layer says."""
+    """Returns whether both freeze the same; for newer layers and variables, their layer's flag applies."""
     layers = {id(layer): flag for layer, flag, _variables in settled[1]}
     each = {id(variable): flag for _layer, _flag, variables in settled[1] for variable, flag in variables}
     return settled[0] == now[0] and all(

@@ -66,7 +66,7 @@ layer_names.install()
 
 
 def names_of(package: str, part: str, day: Day) -> Names:
-    """The names of a module, by its name below the package."""
+    """Returns the names of a module, by its name below the package."""
     root, _, rest = part.partition(".")
     if root == "layers":
         # Every old module of layers has all of them: programs take what they name.
@@ -227,7 +227,7 @@ def _metrics(_package: str, day: Day) -> Names:
 
 
 def _by_short_names(found: Names) -> Names:
-    """The names that losses and metrics have besides, as `mse`."""
+    """Returns the names that losses and metrics have besides, as `mse`."""
     return {short: found[name] for short, name in LONG_NAMES.items() if name in found}
 
 

@@ -14,10 +14,10 @@ class Day:
     Attributes:
         name: what `--keras` calls it; `tf2` is `tensorflow.keras` of TensorFlow 2.
         version: what `keras.__version__` was at its end.
-        ordering: where images have their channels unless something says so: 'th' is first, 'tf' is last.
+        ordering: the default position of an image's channels: 'th' is first, 'tf' is last.
         fit: arguments of `fit` that have another default today.
         measure: the same for `evaluate` and the calls that predict.
-        epsilons: the `epsilon` of optimizers where none is given, by class.
+        epsilons: the `epsilon` of optimizers if none is given, by class.
         accuracy: the name of a metric that was asked for as 'accuracy'.
         gates: the activation of gates in recurrent layers.
     """
@@ -38,7 +38,7 @@ class Day:
 
     @property
     def speaks_keras_2(self) -> bool:
-        """Whether the arguments of layers stand in today's order."""
+        """Whether the arguments of layers have today's order."""
         return self.name in {"2", "tf2"}
 
 

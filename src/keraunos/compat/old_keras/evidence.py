@@ -1,7 +1,7 @@
-"""Which day a program is of, told from its source. Runs on the driver; imports no Keras.
+"""Detects a program's day from its source. Runs on the driver; imports no Keras.
 
-Modules and arguments that only some releases had are evidence. A program with none is one for today's Keras. Where a
-call means one thing today and meant another, and nothing tells which day it is of, it is refused with both meanings.
+Modules and arguments that only some releases had are evidence. A program with none is one for today's Keras. If a
+call had another meaning than today, and nothing shows the program's day, it is refused with both meanings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIRST = frozenset("01")
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing that tells something.
+    """One piece of evidence.
 
     Attributes:
         where: file and line.
@@ -144,7 +144,7 @@ _KERAS_2_ARGUMENTS = [
 # Functions of `keras.backend`, which Keras 2 took from programs of Keras 1.
 _ORDERINGS = ("image_dim_ordering", "set_image_dim_ordering")
 _METHODS = ("to_yaml", "fit_generator", "evaluate_generator", "predict_generator")
-# Calls whose arguments tell; others, of XGBoost or of one's own, may have arguments of the same name.
+# Calls whose arguments are evidence; other calls, such as XGBoost's, may have arguments of the same name.
 _CALLS = {*LAYERS, *REFUSED_LAYERS, *_METHODS, "Conv1D", "Conv2D", "Conv3D", "compile", "evaluate", "fit", "train"} | {
     "ElephasEstimator",
     "train_on_batch",
@@ -182,13 +182,13 @@ _KERNELS = {"Convolution1D": 1, "Conv1D": 1, "Convolution2D": 2, "Conv2D": 2, "C
 def day_of(
     sources: Iterable[tuple[str, bytes]], system: str = "elephas", *, tensorflows: bool = True
 ) -> tuple[str, list[Evidence]]:
-    """The day of a program of these files, and what told it; "3" where nothing does.
+    """Returns the day of a program of these files, and the evidence; "3" without evidence.
 
     Args:
         sources: its files, by name.
-        system: what `keraunos run --as` is to say before `--keras`.
-        tensorflows: whether TensorFlow's own Keras is of the same day. Where it is not, a program that has no other
-            tells nothing.
+        system: the argument of `keraunos run --as`, for messages.
+        tensorflows: whether TensorFlow's own Keras is of the same day. If it is not, a program that has no other
+            is no evidence.
     """
     found: list[Evidence] = []
     unclear: list[Evidence] = []
@@ -196,8 +196,8 @@ def day_of(
     for name, source in sources:
         tree = tree_of(source)
         if tree is None:
-            continue  # running it says what is wrong with it
-        reader = _Reader(name)
+            continue  # running it reports the error
+        reader = _EvidenceReader(name)
         reader.visit(tree)
         uses_keras = uses_keras or (reader.uses_keras if tensorflows else reader.by_itself)
         found += reader.found
@@ -219,7 +219,7 @@ def day_of(
 
 
 def sources_of(script: str | Path, source: bytes) -> Iterator[tuple[str, bytes]]:
-    """The program's file, and the files beside it that it imports."""
+    """Yields the program's file, and the files beside it that it imports."""
     folder = Path(script).resolve().parent
     waiting, seen = [(str(script), source)], {Path(script).resolve()}
     while waiting:
@@ -242,7 +242,7 @@ def _imports(source: bytes) -> Iterator[str]:
             yield from (f"{node.module.replace('.', '/')}/{each.name}" for each in node.names)
 
 
-class _Reader(ast.NodeVisitor):
+class _EvidenceReader(ast.NodeVisitor):
     """Collects evidence in one file."""
 
     def __init__(self, file: str) -> None:
@@ -252,7 +252,7 @@ class _Reader(ast.NodeVisitor):
         self.uses_keras = False
         # TensorFlow's Keras has had most arguments in today's places from its beginning.
         self.by_itself = False
-        # Names that the file took from Keras; whoever else has a class of that name means another.
+        # Names that the file imports from Keras; a class of that name from elsewhere is another one.
         self._from_keras: set[str] = set()
         self._from_elsewhere: set[str] = set()
 
@@ -317,7 +317,7 @@ class _Reader(ast.NodeVisitor):
             self._note(node, f"`{argument}` of {name}", frozenset("23"), frozenset("23"))
 
     def _places(self, node: ast.Call, name: str) -> None:
-        """What arguments without a name tell."""
+        """Evidence from positional arguments."""
         places = node.args
         if any(isinstance(each, ast.Starred) for each in places):
             return
@@ -370,7 +370,7 @@ class _Reader(ast.NodeVisitor):
             )
 
     def _may_be_kerass(self, function: ast.expr, name: str) -> bool:
-        """Whether the call is one of Keras: of a name that came from there, or of an attribute of something."""
+        """Returns whether the call is one of Keras: of a name that came from there, or of an attribute of something."""
         if isinstance(function, ast.Name):
             return name in self._from_keras
         return isinstance(function, ast.Attribute) and not self._is_module(function.value)
@@ -386,7 +386,7 @@ class _Reader(ast.NodeVisitor):
 
 
 def _below_keras(name: str) -> str | None:
-    """The part of a module's name below `keras` or `tensorflow.keras`; `None` where it is neither."""
+    """Returns the part of a module's name below `keras` or `tensorflow.keras`; `None` if it is neither."""
     for root in ("keras", "tensorflow.keras", "tensorflow.python.keras"):
         if name == root:
             return ""

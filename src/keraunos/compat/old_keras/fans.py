@@ -23,7 +23,7 @@ _AXES = {
 
 
 def as_it_lay(name: str, today: dict[str, Any], day: Day, *, first: bool) -> None:
-    """Have a layer's weights drawn as then, in the arguments of today's layer."""
+    """Set arguments of today's layer so that its weights are drawn as in old Keras."""
     for argument, value in today.items():
         kernel = argument.endswith("_initializer") and argument not in {"bias_initializer", "beta_initializer"}
         if kernel and isinstance(value, (keras.initializers.VarianceScaling, keras.initializers.OrthogonalInitializer)):
@@ -39,7 +39,7 @@ def _rule(name: str, channels_first: bool, day: Day, *, first: bool) -> tuple[st
     ordering = "th" if channels_first else "tf"
     whole = "whole " if day.name == "0" else ""
     if name in _IN_PLANES:
-        # A recurrent convolution never said where its channels were.
+        # A recurrent convolution never had a position of channels.
         rule = "th" if name == "ConvLSTM2D" else whole + ordering
         return rule, _AXES["planes"] if channels_first else None
     if name == "Convolution3D":
@@ -52,7 +52,7 @@ def _rule(name: str, channels_first: bool, day: Day, *, first: bool) -> tuple[st
 
 
 def _same_today(name: str, rule: str, value: Any) -> bool:
-    """Whether Keras's own initializer spreads the weights as far."""
+    """Returns whether Keras's own initializer spreads the weights as far."""
     scaling = isinstance(value, keras.initializers.VarianceScaling)
     return scaling and (
         (name in {"Convolution2D", "AtrousConvolution2D"} and rule in {"th", "tf"})

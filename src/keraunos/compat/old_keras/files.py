@@ -21,7 +21,7 @@ _HDF5 = (".h5", ".hdf5")
 
 
 def save_model(model: Any, filepath: Any, **named: Any) -> None:
-    """Write a model with what it was compiled with, in place of what is there."""
+    """Write a model with what it was compiled with, replacing an existing file."""
     path = Path(filepath)
     if path.suffix == ".keras":
         keras.Model.save(model, path, overwrite=True, **named)
@@ -33,13 +33,13 @@ def save_model(model: Any, filepath: Any, **named: Any) -> None:
 
 
 def load_model(filepath: Any, custom_objects: Mapping[str, Any], *, compile: bool) -> Any:  # noqa: A002 - its name
-    """The model in a file that was written here."""
+    """Returns the model in a file that was written here."""
     with _ending_in_h5(Path(filepath), ".keras") as path:
         return keras.saving.load_model(path, dict(custom_objects), compile=compile)
 
 
 def save_weights(model: Any, filepath: Any) -> None:
-    """Write the weights, in place of what is there."""
+    """Write the weights, replacing an existing file."""
     path = Path(filepath)
     if path.name.endswith(".weights.h5"):
         keras.Model.save_weights(model, path, overwrite=True)
@@ -64,7 +64,7 @@ def load_weights(model: Any, filepath: Any, **named: Any) -> None:
 
 @contextmanager
 def _ending_in_h5(path: Path, own: str) -> Iterator[Path]:
-    """The file under a name that says what it is."""
+    """The file under a name with the right suffix."""
     import h5py
 
     says = path.name.endswith(own) or path.suffix in _HDF5

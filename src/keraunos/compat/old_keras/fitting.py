@@ -29,7 +29,7 @@ def fit(model: Any, day: Day, given: dict[str, Any]) -> Any:
 
 
 def prepared(model: Any, day: Day, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of today's `fit`, whose callbacks see what they saw then."""
+    """Returns the arguments of today's `fit`, whose callbacks see the same values as in old Keras."""
     if day.name != "tf2":
         given = with_columns(given)
     _settle_class_weight(given)
@@ -72,7 +72,7 @@ def _looks_at_batches(callback: Any) -> bool:
 
 
 def _settle_class_weight(given: dict[str, Any]) -> None:
-    """What was no dict counted for nothing."""
+    """A value other than a dict was ignored."""
     found = given.get("class_weight")
     if isinstance(found, str):
         undecided.warn_once(
@@ -83,7 +83,7 @@ def _settle_class_weight(given: dict[str, Any]) -> None:
 
 
 def _say_weights(given: Mapping[str, Any]) -> None:
-    """Warn of rows without weight, which count among the rows of a batch today and did not then."""
+    """Warn of rows with weight 0, which count as rows of a batch today, but did not in old Keras."""
     classes, rows = given.get("class_weight"), given.get("sample_weight")
     weights = list(classes.values()) if isinstance(classes, Mapping) else [] if classes is None else None
     found = [np.asarray(each, "float64") for each in (weights, rows) if each is not None and not isinstance(each, str)]
@@ -95,7 +95,7 @@ def _say_weights(given: Mapping[str, Any]) -> None:
 
 
 def _held(model: Any, given: Mapping[str, Any]) -> list[Any] | None:
-    """The arrays that are validated on, as callbacks had them: inputs, labels, weights and the phase."""
+    """Returns the arrays that are validated on, as callbacks had them: inputs, labels, weights and the phase."""
     held, share = given.get("validation_data"), given.get("validation_split")
     if held is None and share:
         inputs, labels = _arrays(given.get("x")), _arrays(given.get("y"))

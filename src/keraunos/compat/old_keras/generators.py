@@ -1,7 +1,7 @@
 """`fit_generator` and its kin: batches from a Python generator. Runs on the driver.
 
 Keras 0 and 1 counted an epoch in rows: it ended with the batch that reached them, whatever sizes the batches had. Keras
-2 counts batches, which is what today's `fit` is told.
+2 counts batches, which today's `fit` expects.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def fit_generator(model: Any, day: Day, given: dict[str, Any]) -> Any:
         raise JobError("`steps_per_epoch` must be given with a generator. Received: None.")
     found = _stream(batches, steps)
     if found is not batches:
-        named["shuffle"] = False  # batches come as the generator gives them
+        named["shuffle"] = False  # batches come as the generator returns them
         found = _weighed(found, named)
     return keras.Model.fit(model, found, steps_per_epoch=steps, **named)
 
 
 def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """The loss and the metrics over batches."""
+    """Returns the loss and the metrics over batches."""
     _say_queues(given)
     batches, steps = _batches(given)
     verbose = given.pop("verbose", 0)
@@ -69,7 +69,7 @@ def evaluate_generator(given: dict[str, Any], evaluate: Callable[[Mapping[str, A
 
 
 def predict_generator(model: Any, given: dict[str, Any]) -> Any:
-    """What the model gives for the rows of batches."""
+    """Returns the model's outputs for the rows of batches."""
     _say_queues(given)
     batches, steps = _batches(given, (tuple,))
     verbose = given.pop("verbose", 0)
@@ -106,7 +106,7 @@ def _fit_by_rows(
     held_rows: float | None,
     named: dict[str, Any],
 ) -> Any:
-    """Train epochs of so many rows, each of as many batches as they take."""
+    """Train epochs of this many rows, each of as many batches as they take."""
     first, epochs = named.pop("initial_epoch", 0), named.pop("epochs", 1)
     verbose = named.pop("verbose", 1)
     callbacks = _Once(
@@ -134,7 +134,7 @@ def _fit_by_rows(
 
 
 def _taken(batches: Iterator[Any], rows: Any, name: str) -> Iterator[Any]:
-    """The next batches, until they are as many rows."""
+    """Yields the next batches, until they are as many rows."""
     seen = 0
     while seen < rows:
         batch = next(batches, None)
@@ -147,7 +147,7 @@ def _taken(batches: Iterator[Any], rows: Any, name: str) -> Iterator[Any]:
 
 
 def _endless(batches: Any, kinds: tuple[type, ...] = (list, tuple)) -> Iterator[Any]:
-    """Batches as tuples: those of a generator as it gives them, those of a sequence again and again.
+    """Batches as tuples: those of a generator once, those of a sequence repeatedly.
 
     A batch of one of the kinds has parts: inputs, targets and weights of rows.
     """
@@ -172,7 +172,7 @@ def _tuple(batch: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
 
 
 def _stream(batches: Any, steps: int | None, kinds: tuple[type, ...] = (list, tuple)) -> Any:
-    """What Keras takes: a sequence that is long enough itself, and else batches without end."""
+    """Returns the data for Keras: a sequence that is long enough, otherwise endless batches."""
     if _has_length(batches) and (steps is None or (steps <= len(batches) and not hasattr(batches, "__next__"))):
         return batches
     return _endless(batches, kinds)
@@ -214,7 +214,7 @@ def _batches(given: dict[str, Any], kinds: tuple[type, ...] = (list, tuple)) -> 
 
 
 def _whole(steps: Any) -> int | None:
-    """A number of batches; a share of one was one more, as in `len(x) / 32`."""
+    """Returns a number of batches; a share of one was one more, as in `len(x) / 32`."""
     return None if steps is None else math.ceil(steps)
 
 
@@ -224,7 +224,7 @@ def _has_length(batches: Any) -> bool:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Have Keras not warn that batches end, which is how an epoch of so many rows does."""
+    """Suppress Keras's warning that batches end, which is the normal end of an epoch of this many rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Your input ran out of data")
         yield

@@ -24,7 +24,7 @@ from keraunos.errors import DataError, JobError, one_of
 _EPSILON = 1e-7
 _WHITENING = 1e-6
 _HALF = 0.5
-_STEADY = 5  # arguments of ImageDataGenerator that kept their places
+_STEADY = 5  # arguments of ImageDataGenerator with an unchanged position
 _STEADY_OF_FLOW = 4
 _FLAGS = ("featurewise_center", "samplewise_center", "featurewise_std_normalization", "samplewise_std_normalization")
 _FIRST = (
@@ -47,7 +47,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         given = _arguments(self.day, arguments, named)
-        # Keras 0 and 1 did what the flags said; today's constructor would set some of them.
+        # Keras 0 and 1 used the flags unchanged; today's constructor would set some of them.
         flags = {} if self.day.speaks_keras_2 else {name: given.pop(name, False) for name in (*_FLAGS, "zca_whitening")}
         super().__init__(**given)
         self.__dict__.update(flags)
@@ -75,7 +75,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         return _as_then(super().flow_from_directory(*arguments, **named))
 
     def standardize(self, x: Any) -> Any:
-        """One image as the network is given it."""
+        """Returns one image as the network is given it."""
         if self.preprocessing_function:
             x = self.preprocessing_function(x)
         if self.rescale:
@@ -125,7 +125,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         self.principal_components = self.zca_whitening_matrix
 
     def get_random_transform(self, img_shape: Sequence[int], seed: int | None = None) -> dict[str, Any]:
-        """What is done to one image, drawn in the order of then."""
+        """Returns the random parameters for one image, drawn in the old order."""
         if self.day.speaks_keras_2:
             return dict(super().get_random_transform(img_shape, seed))
         if seed is not None:
@@ -148,7 +148,7 @@ class OldImageDataGenerator(legacy.ImageDataGenerator):  # type: ignore[misc] # 
         return found | self._flips()
 
     def apply_transform(self, x: Any, transform_parameters: Mapping[str, Any]) -> Any:
-        """The image, moved, shifted in its channels and flipped."""
+        """Returns the image, moved, shifted in its channels and flipped."""
         if self.day.name == "0":
             return _moved_in_keras_0(x, transform_parameters)
         axes = (self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1)
@@ -181,8 +181,8 @@ class _OnePass(legacy.NumpyArrayIterator):  # type: ignore[misc] # as above
 
     def __iter__(self) -> Any:
         undecided.warn_once(
-            "A loop over ImageDataGenerator.flow ended with the rows until Keras 0.3.1, which is taken, and went "
-            "on without end from 0.3.2 on; `fit_generator` and `next` go on."
+            "A loop over ImageDataGenerator.flow ended with the rows until Keras 0.3.1, which is used here, and was "
+            "endless from 0.3.2 on; `fit_generator` and `next` are endless."
         )
         return (next(self) for _ in range(len(self)))
 
@@ -193,14 +193,14 @@ def generator_class(day: Day, module: str) -> type:
 
 
 def moved(x: Any, parameters: Mapping[str, Any], axes: Sequence[int], fill: str, cval: float, *, radians: bool) -> Any:
-    """The image, turned, shifted along its rows and columns, sheared and zoomed about its middle.
+    """Returns the image, turned, shifted along its rows and columns, sheared and zoomed about its middle.
 
     Args:
         x: the image.
         parameters: `theta` in degrees, `tx` along rows and `ty` along columns in pixels, `shear`, `zx` and `zy`.
         axes: of rows, columns and channels.
         fill: what is outside of the image.
-        cval: the value there, where `fill` is 'constant'.
+        cval: the value there, if `fill` is 'constant'.
         radians: whether `shear` is in radians; pixels were taken from the nearest one as long as it was.
     """
     from scipy import ndimage
@@ -222,7 +222,10 @@ def moved(x: Any, parameters: Mapping[str, Any], axes: Sequence[int], fill: str,
 
 
 def _moved_in_keras_0(x: Any, parameters: Mapping[str, Any]) -> Any:
-    """Its images had the channels first, and were interpolated at each step; the shear took the channels for rows."""
+    """Its images had the channels first, and were interpolated at each step.
+
+    The shear took the channels for rows.
+    """
     from scipy import ndimage
 
     if parameters["theta"]:
@@ -239,7 +242,7 @@ def _moved_in_keras_0(x: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def tools(day: Day) -> dict[str, Any]:
-    """The functions of the module."""
+    """Returns the functions of the module."""
 
     def img_to_array(img: Any, *arguments: Any, **named: Any) -> Any:
         return keras.utils.img_to_array(img, data_format=_format("img_to_array", day, arguments, named))
@@ -251,7 +254,7 @@ def tools(day: Day) -> dict[str, Any]:
         elif len(arguments) > 1:
             arguments, scale = arguments[:1], arguments[1]
         x = np.asarray(x, dtype=keras.config.floatx())
-        if scale:  # today's takes the least value for black, even where none is negative
+        if scale:  # today's takes the least value for black, even if none is negative
             x = x + max(-np.min(x), 0)
             x = x * (255 / (np.max(x) or 1))
         return keras.utils.array_to_img(x, _format("array_to_img", day, arguments, named), scale=False)
@@ -270,13 +273,13 @@ def tools(day: Day) -> dict[str, Any]:
 
 
 def list_pictures(directory: str, ext: str = "jpg|jpeg|bmp|png") -> list[str]:
-    """The files below a folder that are named like pictures."""
+    """Returns the files below a folder that are named like pictures."""
     pattern = re.compile(rf"(\w+\.(?:{ext}))")
     return [f"{root}/{name}" for root, _, names in os.walk(directory) for name in names if pattern.match(name)]
 
 
 def _format(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """Where the channels are: first in Keras 0, in Keras 1 as it is told, and Keras's own setting since then."""
+    """The position of channels: first in Keras 0, as given in Keras 1, and Keras's own setting since then."""
     argument = "data_format" if day.speaks_keras_2 else "dim_ordering"
     given = {**dict(zip((argument,), arguments, strict=False)), **named}
     for each in given:
@@ -288,7 +291,7 @@ def _format(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, A
 
 
 def _arguments(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `ImageDataGenerator` by today's names."""
+    """Returns the arguments of `ImageDataGenerator` by today's names."""
     if not day.speaks_keras_2 and len(arguments) > _STEADY:
         raise JobError(
             f"ImageDataGenerator of Keras {day.name} takes {_STEADY} arguments without a name: others moved "
@@ -315,7 +318,7 @@ def _arguments(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def _as_then(iterator: Any) -> Any:
-    """The batches, with the attributes that programs read."""
+    """Returns the batches, with the attributes that programs read."""
     iterator.next = iterator.__next__
     iterator.N = iterator.n
     if hasattr(iterator, "class_indices"):

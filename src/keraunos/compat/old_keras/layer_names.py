@@ -1,6 +1,6 @@
-"""What layers were asked for by other names: shapes, and weights. Runs on the driver.
+"""Old names of layers' attributes: shapes and weights. Runs on the driver.
 
-They are seen by programs of an older Keras alone; in code of packages a layer has what Keras gives it.
+Only programs of an older Keras see them; in code of packages a layer has Keras's attributes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WEIGHTS = {"W": ("kernel", "embeddings"), "b": ("bias",)}
 _GATED = (keras.layers.LSTM, keras.layers.GRU, keras.layers.ConvLSTM2D)
 
 
-class _Seen:
+class _LayerAttribute:
     """An attribute of all layers that an instance's own goes before."""
 
     def __init__(self, name: str) -> None:
@@ -34,7 +34,7 @@ def install() -> None:
     """Have layers answer to these names."""
     for name in ("input_shape", "output_shape", *_WEIGHTS):
         if name not in vars(keras.layers.Layer):
-            setattr(keras.layers.Layer, name, _Seen(name))
+            setattr(keras.layers.Layer, name, _LayerAttribute(name))
 
 
 def _shape(layer: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 An entry's `order` is how arguments without a name were counted, from the signatures of Keras 1.2.2. An argument that is
 not in `renamed` has its name today. What all layers took, the shape of the input and initial weights, is done in
-`layers`. `first` has the orders of releases before 0.2, where a layer was told the size of its input.
+`layers`. `first` has the orders of releases before 0.2, where a layer had an argument for the size of its input.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerSignature:
     """One layer as it was called.
 
     Attributes:
-        today: its class in `keras.layers`, or `module:Class` of ours.
+        today: its class in `keras.layers`, or `module:Class` of Keraunos.
         order: the names of its arguments, in the order of that day.
         renamed: arguments with another name today; those in `joined` are not among them.
         joined: a new argument that is made of several old ones.
         defaults: old defaults that are not today's, by today's names.
-        refused: arguments that cannot be kept, each with why and what to do, where they have any other value than this.
-        first: the order before Keras 0.2, and how many leading numbers tell that it is meant.
+        refused: unsupported arguments, each with its only allowed value, the reason, and what to do.
+        first: the order before Keras 0.2, and how many leading numbers identify it.
     """
 
     today: str
@@ -72,8 +72,8 @@ _ROWS = {"kernel_size": ("nb_row", "nb_col")}
 _CUBE = {"kernel_size": ("kernel_dim1", "kernel_dim2", "kernel_dim3")}
 _LENGTH = {"filter_length": "kernel_size", "subsample_length": "strides"}
 
-LAYERS: Mapping[str, Layer] = {
-    "Dense": Layer(
+LAYERS: Mapping[str, LayerSignature] = {
+    "Dense": LayerSignature(
         "Dense",
         f"output_dim {_DENSE}",
         {**KERNEL, "output_dim": "units"},
@@ -81,41 +81,41 @@ LAYERS: Mapping[str, Layer] = {
         first=(f"input_dim output_dim init activation weights name {_W}", 2),
     ),
     # A Dense layer works on the last axis of whatever it is given.
-    "TimeDistributedDense": Layer(
+    "TimeDistributedDense": LayerSignature(
         "Dense",
         f"output_dim {_DENSE} input_length",
         {**KERNEL, "output_dim": "units"},
         refused=_NO_ACTIVITY,
         first=(f"input_dim output_dim init activation weights {_W}", 2),
     ),
-    "MaxoutDense": Layer(
+    "MaxoutDense": LayerSignature(
         "keraunos.compat.old_keras.own_layers:MaxoutDense",
         f"output_dim nb_feature init weights {_W} bias input_dim",
         {**KERNEL, "output_dim": "units", "nb_feature": "features"},
         refused=_NO_ACTIVITY,
         first=(f"input_dim output_dim nb_feature init weights {_W}", 2),
     ),
-    "Highway": Layer(
+    "Highway": LayerSignature(
         "keraunos.compat.old_keras.own_layers:Highway",
         f"init activation weights {_W} bias input_dim",
         {**KERNEL, "transform_bias": "transform_bias"},
         refused=_NO_ACTIVITY,
     ),
-    "Activation": Layer("Activation", "activation"),
-    "Dropout": Layer("Dropout", "p noise_shape seed", {"p": "rate"}),
-    "SpatialDropout1D": Layer("SpatialDropout1D", "p", {"p": "rate"}),
-    "SpatialDropout2D": Layer("SpatialDropout2D", "p dim_ordering", {**IMAGE, "p": "rate"}),
-    "SpatialDropout3D": Layer("SpatialDropout3D", "p dim_ordering", {**IMAGE, "p": "rate"}),
-    "GaussianNoise": Layer("GaussianNoise", "sigma", {"sigma": "stddev"}),
-    "GaussianDropout": Layer("GaussianDropout", "p", {"p": "rate"}),
-    "Masking": Layer("Masking", "mask_value"),
+    "Activation": LayerSignature("Activation", "activation"),
+    "Dropout": LayerSignature("Dropout", "p noise_shape seed", {"p": "rate"}),
+    "SpatialDropout1D": LayerSignature("SpatialDropout1D", "p", {"p": "rate"}),
+    "SpatialDropout2D": LayerSignature("SpatialDropout2D", "p dim_ordering", {**IMAGE, "p": "rate"}),
+    "SpatialDropout3D": LayerSignature("SpatialDropout3D", "p dim_ordering", {**IMAGE, "p": "rate"}),
+    "GaussianNoise": LayerSignature("GaussianNoise", "sigma", {"sigma": "stddev"}),
+    "GaussianDropout": LayerSignature("GaussianDropout", "p", {"p": "rate"}),
+    "Masking": LayerSignature("Masking", "mask_value"),
     # Today's would move the channels to the end where they come first; the old one left them where they were.
-    "Flatten": Layer("Flatten", "", defaults={"data_format": "channels_last"}),
-    "Reshape": Layer("Reshape", "target_shape", {"dims": "target_shape"}),
-    "Permute": Layer("Permute", "dims"),
-    "RepeatVector": Layer("RepeatVector", "n"),
-    "Lambda": Layer("Lambda", "function output_shape arguments"),
-    "Embedding": Layer(
+    "Flatten": LayerSignature("Flatten", "", defaults={"data_format": "channels_last"}),
+    "Reshape": LayerSignature("Reshape", "target_shape", {"dims": "target_shape"}),
+    "Permute": LayerSignature("Permute", "dims"),
+    "RepeatVector": LayerSignature("RepeatVector", "n"),
+    "Lambda": LayerSignature("Lambda", "function output_shape arguments"),
+    "Embedding": LayerSignature(
         "Embedding",
         "input_dim output_dim init input_length W_regularizer activity_regularizer W_constraint mask_zero weights "
         "dropout",
@@ -127,20 +127,20 @@ LAYERS: Mapping[str, Layer] = {
         defaults={"embeddings_initializer": "uniform"},
         refused={**_NO_ACTIVITY, "dropout": (0.0, "Today's Embedding drops no words. Add a SpatialDropout1D.")},
     ),
-    "Convolution1D": Layer(
+    "Convolution1D": LayerSignature(
         "Conv1D",
         f"nb_filter filter_length {_CONV1}",
         {**CONVOLUTION, **_LENGTH},
         refused=_NO_ACTIVITY,
         first=(f"input_dim nb_filter filter_length init activation weights border_mode subsample_length {_W}", 3),
     ),
-    "AtrousConvolution1D": Layer(
+    "AtrousConvolution1D": LayerSignature(
         "Conv1D",
         f"nb_filter filter_length init activation weights border_mode subsample_length atrous_rate {_W} bias",
         {**CONVOLUTION, **_LENGTH, "atrous_rate": "dilation_rate"},
         refused=_NO_ACTIVITY,
     ),
-    "Convolution2D": Layer(
+    "Convolution2D": LayerSignature(
         "Conv2D",
         f"nb_filter nb_row nb_col {_CONV}",
         CONVOLUTION,
@@ -148,17 +148,17 @@ LAYERS: Mapping[str, Layer] = {
         refused=_NO_ACTIVITY,
         first=(f"nb_filter stack_size nb_row nb_col init activation weights border_mode subsample {_W}", 4),
     ),
-    "AtrousConvolution2D": Layer(
+    "AtrousConvolution2D": LayerSignature(
         "Conv2D",
         f"nb_filter nb_row nb_col init activation weights border_mode subsample atrous_rate dim_ordering {_W} bias",
         {**CONVOLUTION, "atrous_rate": "dilation_rate"},
         _ROWS,
         refused=_NO_ACTIVITY,
     ),
-    "Deconvolution2D": Layer(
+    "Deconvolution2D": LayerSignature(
         "Conv2DTranspose", f"nb_filter nb_row nb_col output_shape {_CONV}", CONVOLUTION, _ROWS, refused=_NO_ACTIVITY
     ),
-    "SeparableConvolution2D": Layer(
+    "SeparableConvolution2D": LayerSignature(
         "SeparableConv2D",
         "nb_filter nb_row nb_col init activation weights border_mode subsample depth_multiplier dim_ordering "
         "depthwise_regularizer pointwise_regularizer b_regularizer activity_regularizer depthwise_constraint "
@@ -167,10 +167,10 @@ LAYERS: Mapping[str, Layer] = {
         _ROWS,
         refused=_NO_ACTIVITY,
     ),
-    "Convolution3D": Layer(
+    "Convolution3D": LayerSignature(
         "Conv3D", f"nb_filter kernel_dim1 kernel_dim2 kernel_dim3 {_CONV}", CONVOLUTION, _CUBE, refused=_NO_ACTIVITY
     ),
-    "ConvLSTM2D": Layer(
+    "ConvLSTM2D": LayerSignature(
         "ConvLSTM2D",
         "nb_filter nb_row nb_col init inner_init forget_bias_init activation inner_activation dim_ordering border_mode "
         f"subsample {_GATES}",
@@ -178,28 +178,28 @@ LAYERS: Mapping[str, Layer] = {
         _ROWS,
         defaults={"recurrent_activation": "hard_sigmoid", "recurrent_initializer": "orthogonal"},
     ),
-    "MaxPooling1D": Layer("MaxPooling1D", "pool_length stride border_mode", POOLING, refused=_BORDER),
-    "AveragePooling1D": Layer("AveragePooling1D", "pool_length stride border_mode", POOLING),
-    "MaxPooling2D": Layer("MaxPooling2D", _POOL, POOLING, refused=_BORDER),
-    "AveragePooling2D": Layer("AveragePooling2D", _POOL, POOLING),
-    "MaxPooling3D": Layer("MaxPooling3D", _POOL, POOLING),
-    "AveragePooling3D": Layer("AveragePooling3D", _POOL, POOLING),
-    "GlobalMaxPooling1D": Layer("GlobalMaxPooling1D"),
-    "GlobalAveragePooling1D": Layer("GlobalAveragePooling1D"),
-    "GlobalMaxPooling2D": Layer("GlobalMaxPooling2D", "dim_ordering", IMAGE),
-    "GlobalAveragePooling2D": Layer("GlobalAveragePooling2D", "dim_ordering", IMAGE),
-    "GlobalMaxPooling3D": Layer("GlobalMaxPooling3D", "dim_ordering", IMAGE),
-    "GlobalAveragePooling3D": Layer("GlobalAveragePooling3D", "dim_ordering", IMAGE),
-    "UpSampling1D": Layer("UpSampling1D", "length", {"length": "size"}),
-    "UpSampling2D": Layer("UpSampling2D", "size dim_ordering", IMAGE),
-    "UpSampling3D": Layer("UpSampling3D", "size dim_ordering", IMAGE),
-    "ZeroPadding1D": Layer("ZeroPadding1D", "padding"),
-    "ZeroPadding2D": Layer("ZeroPadding2D", "padding dim_ordering", {**IMAGE, "width": "padding"}),
-    "ZeroPadding3D": Layer("ZeroPadding3D", "padding dim_ordering", IMAGE),
-    "Cropping1D": Layer("Cropping1D", "cropping"),
-    "Cropping2D": Layer("Cropping2D", "cropping dim_ordering", IMAGE),
-    "Cropping3D": Layer("Cropping3D", "cropping dim_ordering", IMAGE),
-    "SimpleRNN": Layer(
+    "MaxPooling1D": LayerSignature("MaxPooling1D", "pool_length stride border_mode", POOLING, refused=_BORDER),
+    "AveragePooling1D": LayerSignature("AveragePooling1D", "pool_length stride border_mode", POOLING),
+    "MaxPooling2D": LayerSignature("MaxPooling2D", _POOL, POOLING, refused=_BORDER),
+    "AveragePooling2D": LayerSignature("AveragePooling2D", _POOL, POOLING),
+    "MaxPooling3D": LayerSignature("MaxPooling3D", _POOL, POOLING),
+    "AveragePooling3D": LayerSignature("AveragePooling3D", _POOL, POOLING),
+    "GlobalMaxPooling1D": LayerSignature("GlobalMaxPooling1D"),
+    "GlobalAveragePooling1D": LayerSignature("GlobalAveragePooling1D"),
+    "GlobalMaxPooling2D": LayerSignature("GlobalMaxPooling2D", "dim_ordering", IMAGE),
+    "GlobalAveragePooling2D": LayerSignature("GlobalAveragePooling2D", "dim_ordering", IMAGE),
+    "GlobalMaxPooling3D": LayerSignature("GlobalMaxPooling3D", "dim_ordering", IMAGE),
+    "GlobalAveragePooling3D": LayerSignature("GlobalAveragePooling3D", "dim_ordering", IMAGE),
+    "UpSampling1D": LayerSignature("UpSampling1D", "length", {"length": "size"}),
+    "UpSampling2D": LayerSignature("UpSampling2D", "size dim_ordering", IMAGE),
+    "UpSampling3D": LayerSignature("UpSampling3D", "size dim_ordering", IMAGE),
+    "ZeroPadding1D": LayerSignature("ZeroPadding1D", "padding"),
+    "ZeroPadding2D": LayerSignature("ZeroPadding2D", "padding dim_ordering", {**IMAGE, "width": "padding"}),
+    "ZeroPadding3D": LayerSignature("ZeroPadding3D", "padding dim_ordering", IMAGE),
+    "Cropping1D": LayerSignature("Cropping1D", "cropping"),
+    "Cropping2D": LayerSignature("Cropping2D", "cropping dim_ordering", IMAGE),
+    "Cropping3D": LayerSignature("Cropping3D", "cropping dim_ordering", IMAGE),
+    "SimpleRNN": LayerSignature(
         "SimpleRNN",
         f"output_dim init inner_init activation {_GATES}",
         RECURRENT,
@@ -207,11 +207,11 @@ LAYERS: Mapping[str, Layer] = {
         refused=_TRUNCATED,
         first=(f"{_FIRST_RNN} weights truncate_gradient return_sequences", 2),
     ),
-    "GRU": Layer(
+    "GRU": LayerSignature(
         "GRU",
         f"output_dim init inner_init activation inner_activation {_GATES}",
         RECURRENT,
-        # Today the reset gate is applied after the product with the recurrent weights unless this is said.
+        # Without this, today's reset gate is applied after the product with the recurrent weights.
         defaults={
             "reset_after": False,
             "recurrent_activation": "hard_sigmoid",
@@ -220,7 +220,7 @@ LAYERS: Mapping[str, Layer] = {
         refused=_TRUNCATED,
         first=(f"{_FIRST_RNN} inner_activation weights truncate_gradient return_sequences", 2),
     ),
-    "LSTM": Layer(
+    "LSTM": LayerSignature(
         "LSTM",
         f"output_dim init inner_init forget_bias_init activation inner_activation {_GATES}",
         RECURRENT,
@@ -228,7 +228,7 @@ LAYERS: Mapping[str, Layer] = {
         refused=_TRUNCATED,
         first=(f"{_FIRST_LSTM} weights truncate_gradient return_sequences", 2),
     ),
-    "BatchNormalization": Layer(
+    "BatchNormalization": LayerSignature(
         "BatchNormalization",
         "epsilon mode axis momentum weights beta_init gamma_init gamma_regularizer beta_regularizer",
         {"beta_init": "beta_initializer", "gamma_init": "gamma_initializer"},
@@ -236,12 +236,12 @@ LAYERS: Mapping[str, Layer] = {
             "mode": (0, "1 and 2 normalize by a row or by each batch, also when predicting. Use LayerNormalization.")
         },
     ),
-    "LeakyReLU": Layer("LeakyReLU", "alpha", {"alpha": "negative_slope"}),
-    "PReLU": Layer("PReLU", "init weights shared_axes", {"init": "alpha_initializer"}),
-    "ELU": Layer("ELU", "alpha"),
-    "ThresholdedReLU": Layer("ReLU", "theta", {"theta": "threshold"}, defaults={"threshold": 1.0}),
-    "Bidirectional": Layer("Bidirectional", "layer merge_mode weights"),
-    "TimeDistributed": Layer("TimeDistributed", "layer"),
+    "LeakyReLU": LayerSignature("LeakyReLU", "alpha", {"alpha": "negative_slope"}),
+    "PReLU": LayerSignature("PReLU", "init weights shared_axes", {"init": "alpha_initializer"}),
+    "ELU": LayerSignature("ELU", "alpha"),
+    "ThresholdedReLU": LayerSignature("ReLU", "theta", {"theta": "threshold"}, defaults={"threshold": 1.0}),
+    "Bidirectional": LayerSignature("Bidirectional", "layer merge_mode weights"),
+    "TimeDistributed": LayerSignature("TimeDistributed", "layer"),
 }
 
 # Layers that there is nothing for today, with what comes nearest.

@@ -1,6 +1,6 @@
 """A call of an old layer as one of today's. Runs on the driver.
 
-What is made is a layer of today's Keras. The shape that a first layer was told is remembered beside it, for
+The result is a layer of today's Keras. The input shape of a first layer is stored beside it, for
 `Sequential.add`.
 """
 
@@ -17,7 +17,7 @@ import keras
 from keraunos.compat.old_keras import own_images, undecided, values, weights
 from keraunos.compat.old_keras.days import Day
 from keraunos.compat.old_keras.fans import as_it_lay
-from keraunos.compat.old_keras.layer_table import LAYERS, Layer
+from keraunos.compat.old_keras.layer_table import LAYERS, LayerSignature
 from keraunos.compat.old_keras.own_layers import PerGate
 from keraunos.errors import JobError
 
@@ -49,16 +49,16 @@ _IMAGES = (
     "ZeroPadding2D",
     "UpSampling2D",
 )
-# Layers of pictures have at most so many channels at the network's entry.
+# Layers of pictures have at most this many channels at the network's entry.
 _FEW_CHANNELS = 4
 _PICTURES = 4  # axes: rows, channels, height and width
 
-# What a layer was told of its input: (batch shape, dtype).
+# A layer's input as given: (batch shape, dtype).
 first_inputs: WeakKeyDictionary[Any, tuple[tuple[int | None, ...], str | None]] = WeakKeyDictionary()
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The layer that a call of Keras 0 or 1 means."""
+    """Returns the layer that a call of Keras 0 or 1 means."""
     entry = LAYERS[name]
     given, first = _by_name(name, entry, day, arguments, named)
     if not first:
@@ -79,7 +79,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
     today = {**_renamed(name, entry, given, day, first=first), **_loop(name, gates)}
     as_it_lay(name, today, day, first=first)
     if name in _GATES and gates.get("consume_less", "cpu") != "gpu":
-        # Each gate had weights of its own, drawn by its own size.
+        # Each gate had its own weights, drawn by its own size.
         for each in ("kernel_initializer", "recurrent_initializer"):
             today[each] = PerGate(today[each], _GATES[name])
     for each in ("name", "trainable"):
@@ -97,19 +97,19 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 
 
 def remember_input(layer: Any, shape: tuple[int | None, ...], dtype: str | None = None) -> None:
-    """Note the shape, rows included, that a layer was told as the first of a model."""
+    """Store the input shape, rows included, of the first layer of a model."""
     first_inputs[layer] = (shape, dtype)
 
 
 def remember_inner(layer: Any, inner: Any) -> None:
-    """Note the shape that a layer within another was told."""
+    """Store the input shape of a layer within another."""
     told = first_inputs.get(inner) if isinstance(inner, keras.layers.Layer) else None
     if told is not None:
         first_inputs[layer] = told
 
 
 def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`Layer` itself, which does nothing but say the shape of the input."""
+    """`Layer` itself, which only declares the shape of the input."""
     if arguments or not named.keys() <= {"input_shape", "batch_input_shape", "name"}:
         raise JobError(f"Layer takes the shape of the input by name. Received: {(*arguments, *named)!r}.")
     layer = keras.layers.Identity(**{"name": named["name"]} if named.get("name") else {})
@@ -120,14 +120,14 @@ def plain(arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def _is_own(argument: str, name: str) -> bool:
-    """Whether an argument that describes inputs elsewhere is one of the layer's own."""
+    """Returns whether an argument that describes inputs elsewhere is one of the layer's own."""
     return argument == "input_dim" and name == "Embedding"
 
 
 def _by_name(
-    name: str, entry: Layer, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
+    name: str, entry: LayerSignature, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """The arguments of a call by their old names, and whether its form is that before Keras 0.2."""
+    """Returns the arguments of a call by their old names, and whether its form is that before Keras 0.2."""
     given = dict(named)
     if name == "Reshape" and len(arguments) > 1 and all(isinstance(each, int) for each in arguments):
         arguments = [tuple(arguments)]  # Keras before 0.2
@@ -166,7 +166,7 @@ def _by_name(
 
 
 def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
-    """Whether a call has the form that it had before Keras 0.2, with the size of the input."""
+    """Returns whether a call has the form that it had before Keras 0.2, with the size of the input."""
     leading = [each for each in arguments[:count] if isinstance(each, int) and not isinstance(each, bool)]
     told = len(leading) == count
     if told and day.name != "0":
@@ -178,8 +178,8 @@ def _is_first(count: int, arguments: Sequence[Any], day: Day) -> bool:
     return told
 
 
-def _renamed(name: str, entry: Layer, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
-    """The arguments by today's names, with today's values."""
+def _renamed(name: str, entry: LayerSignature, given: Mapping[str, Any], day: Day, *, first: bool) -> dict[str, Any]:
+    """Returns the arguments by today's names, with today's values."""
     today: dict[str, Any] = {}
     parts = {part for each in entry.joined.values() for part in each}
     for new, sources in entry.joined.items():
@@ -199,7 +199,7 @@ def _renamed(name: str, entry: Layer, given: Mapping[str, Any], day: Day, *, fir
     return {new: value for new, value in today.items() if value is not None}
 
 
-def _defaults(name: str, entry: Layer, day: Day, *, first: bool) -> dict[str, Any]:
+def _defaults(name: str, entry: LayerSignature, day: Day, *, first: bool) -> dict[str, Any]:
     """Old defaults that are not today's."""
     defaults = dict(entry.defaults)
     names = {new for news in entry.renamed.values() for new in news.split()}
@@ -217,7 +217,7 @@ def _defaults(name: str, entry: Layer, day: Day, *, first: bool) -> dict[str, An
 
 
 def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What recurrent layers have besides: options of the loop, the bias of the forget gate."""
+    """Returns further arguments of recurrent layers: options of the loop, the bias of the forget gate."""
     loop = {each: given[each] for each in ("return_sequences", "go_backwards", "stateful", "unroll") if each in given}
     economy = given.get("consume_less", "cpu")
     if economy not in {"cpu", "mem", "gpu"}:
@@ -231,7 +231,7 @@ def _loop(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...] | None:
-    """The shape of the input, rows included, where the layer was told it."""
+    """Returns the shape of the input, rows included, if the layer was given it."""
     if common.get("batch_input_shape") is not None:
         return tuple(common["batch_input_shape"])
     if common.get("input_shape") is not None:
@@ -248,8 +248,8 @@ def _first_shape(name: str, common: Mapping[str, Any]) -> tuple[int | None, ...]
     return (None, length, common["input_dim"]) if sequence else (None, common["input_dim"])
 
 
-def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
-    """Refuse a picture whose channels may be at either end where nothing says at which."""
+def _check_ordering(name: str, entry: LayerSignature, shape: Any, day: Day) -> None:
+    """Raises an error for an image whose channels may be at either end, if nothing determines which."""
     if entry.today not in _IMAGES or values.orders_channels(day):
         return
     if day.name == "1":
@@ -270,8 +270,8 @@ def _check_ordering(name: str, entry: Layer, shape: Any, day: Day) -> None:
         )
 
 
-def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any]) -> None:
-    """Refuse what today's Keras would take for something else."""
+def _check_meanings(name: str, entry: LayerSignature, day: Day, given: Mapping[str, Any]) -> None:
+    """Raises an error for arguments with another meaning in today's Keras."""
     for each in ("stride", "strides"):
         if isinstance(given.get(each), bool):
             raise JobError(
@@ -281,7 +281,7 @@ def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any])
     constraint = given.get("W_constraint")
     if constraint in {None, "nonneg"} or isinstance(constraint, keras.constraints.NonNeg):
         return
-    # A constraint goes along the first axis of a kernel, which was that of the filters then.
+    # A constraint applies along the first axis of a kernel, which was the axis of the filters in old Keras.
     filters_first = "filters" in entry.renamed.values() and (
         day.name == "0"
         if name.endswith("1D")
@@ -289,13 +289,16 @@ def _check_meanings(name: str, entry: Layer, day: Day, given: Mapping[str, Any])
     )
     if filters_first:
         raise JobError(
-            f"`W_constraint` of {name} must be left out where channels come first: it went along the filters then, and "
-            f"goes along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
+            f"`W_constraint` of {name} must be left out if channels come first: it applied along the filters in the "
+            f"old Keras, and applies along the rows of a kernel today. Received: {constraint!r}. Use a W_regularizer."
         )
 
 
 def _pads(name: str, padding: Any) -> Any:
-    """How many zeros there are at each end, as today's layer takes them; a dict or four numbers in Keras 1.2."""
+    """Returns how many zeros there are at each end, as today's layer takes them.
+
+    A dict or four numbers in Keras 1.2.
+    """
     sides = _SIDES.get(name, ())
     if isinstance(padding, Mapping):
         if not sides or not padding.keys() <= set(sides):
@@ -307,7 +310,7 @@ def _pads(name: str, padding: Any) -> Any:
 
 
 def _check_output_shape(layer: Any, told: tuple[Any, ...]) -> None:
-    """Let the layer refuse an output of another shape than it was told, which today it works out itself."""
+    """Make the layer raise an error for an output of another shape than given, which today's Keras computes itself."""
     build = layer.build
 
     def build_checked(shape: Any) -> None:
@@ -327,6 +330,6 @@ def _class_of(name: str, data_format: str | None) -> Any:
 
 
 def today_of(name: str) -> Any:
-    """The class of an entry of the table."""
+    """Returns the class of an entry of the table."""
     module, _, attribute = name.rpartition(":")
     return getattr(import_module(module), attribute) if module else getattr(keras.layers, name)

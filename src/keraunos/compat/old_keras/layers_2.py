@@ -19,7 +19,7 @@ from keraunos.compat.old_keras.layers import remember_inner, remember_input
 from keraunos.compat.old_keras.weights import with_weights
 from keraunos.errors import JobError
 
-# How many arguments without a name stand where they stood then.
+# How many positional arguments have an unchanged position.
 _SAME_PLACES = {"Conv1D": 4, "Conv2D": 6, "Conv3D": 6, "Conv2DTranspose": 4, "SeparableConv2D": 5, "Embedding": 4}
 _KERNEL_AXES = {"Conv2D": 2, "Conv3D": 3, "SeparableConv2D": 2, "Conv2DTranspose": 2}
 _RECURRENT = ("SimpleRNN", "GRU", "LSTM")
@@ -29,7 +29,7 @@ _NEW_NAMES = {"Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The layer that a call of Keras 2 means."""
+    """Returns the layer that a call of Keras 2 means."""
     wide = {"AtrousConvolution1D": "Conv1D", "AtrousConvolution2D": "Conv2D"}
     if name in wide:
         named = {("dilation_rate" if each == "atrous_rate" else each): value for each, value in named.items()}
@@ -69,7 +69,7 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 
 
 def _converted_places(name: str, places: Sequence[Any], day: Day) -> list[Any]:
-    """Arguments without a name as today's Keras takes them; they stand where they stand in today's class."""
+    """Positional arguments for today's Keras, in the order of today's class."""
     names = list(inspect.signature(getattr(keras.layers, name).__init__).parameters)[1 : len(places) + 1]
     found = [
         value if new == "data_format" else values.converted(new, value, day)
@@ -97,7 +97,7 @@ def _joined_kernel(name: str, places: list[Any]) -> list[Any]:
 
 
 def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
-    """The arguments by today's names; those of Keras 1 were taken too."""
+    """Returns the arguments by today's names; those of Keras 1 were taken too."""
     old = _OLD_ENTRIES.get(name)
     given: dict[str, Any] = {}
     for each, value in named.items():
@@ -123,7 +123,7 @@ def _renamed(name: str, named: Mapping[str, Any], day: Day) -> dict[str, Any]:
 
 
 def _format_of(name: str, places: Sequence[Any], given: Mapping[str, Any]) -> str | None:
-    """Where channels are, if the call says so: by name, or after the sizes, steps and border."""
+    """Returns the position of channels, if the call has it: by name, or after the sizes, steps and border."""
     place = {"Conv2D": 4, "Conv3D": 4}.get(name, 3 if name.endswith(("Pooling2D", "Pooling3D")) else None)
     told = places[place] if place is not None and len(places) > place else given.get("data_format")
     return told if isinstance(told, str) else None
@@ -134,7 +134,7 @@ def _format(value: Any) -> Any:
 
 
 def _shape(name: str, given: dict[str, Any]) -> tuple[int | None, ...] | None:
-    """The shape of the input, rows included; takes what says so out of `given`."""
+    """Returns the shape of the input, rows included; removes its arguments from `given`."""
     length = given.pop("input_length", None)
     shape, batch = given.pop("input_shape", None), given.pop("batch_input_shape", None)
     rows = given.pop("batch_size", None)
@@ -151,7 +151,7 @@ def _shape(name: str, given: dict[str, Any]) -> tuple[int | None, ...] | None:
 
 
 def _add_defaults(name: str, places: Sequence[Any], given: dict[str, Any], day: Day) -> None:
-    """What had another default."""
+    """The arguments that had another default."""
     if name in _GATED:
         # units, activation, recurrent_activation; a convolution's gates are never given without a name
         said = len(places) > 2 and not name.startswith("Conv")
@@ -160,7 +160,7 @@ def _add_defaults(name: str, places: Sequence[Any], given: dict[str, Any], day: 
     if name == "GRU" and day.name == "2":
         given.setdefault("reset_after", False)
     if name == "Flatten" and day.name == "2" and keras.config.image_data_format() == "channels_first":
-        # Keras 2 left channels where they were unless it was told otherwise.
+        # Keras 2 did not move channels by default.
         given.setdefault("data_format", "channels_last")
 
 

@@ -24,7 +24,7 @@ _ORDER = ("mode", "concat_axis", "dot_axes", "output_shape", "output_mask", "arg
 
 
 def merge(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """One tensor of several."""
+    """Returns one tensor of several."""
     given = _by_name("merge", ("inputs", *_ORDER), arguments, named)
     inputs = given.pop("inputs", None)
     if not isinstance(inputs, (list, tuple)) or not all(isinstance(each, keras.KerasTensor) for each in inputs):
@@ -36,7 +36,7 @@ def merge(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def merge_layer(_day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """A layer that makes one tensor of several."""
+    """Returns a layer that makes one tensor of several."""
     given = _by_name("Merge", ("layers", *_ORDER), arguments, named)
     if given.pop("layers", None) is not None:
         raise JobError(

@@ -60,7 +60,7 @@ OLDER: Mapping[str, str] = {
     "max_q_size": "max_queue_size",
     "pickle_safe": "use_multiprocessing",
 }
-# They say how batches are made, and nothing of what is trained.
+# They affect only how batches are made.
 OF_QUEUES = (
     "max_q_size",
     "max_queue_size",

@@ -37,7 +37,7 @@ _HALF = 0.5
 
 
 def sequential(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """An empty `Sequential`, or one of layers."""
+    """Returns an empty `Sequential`, or one of layers."""
     given = _by_name("Sequential", "layers name", arguments, named, ())
     model = dressed(keras.Sequential(name=given.get("name")), day)
     for layer in given.get("layers") or ():
@@ -46,7 +46,7 @@ def sequential(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def functional(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """A model from tensors to tensors."""
+    """Returns a model from tensors to tensors."""
     given = _by_name("Model", "inputs outputs name", arguments, named, ("input", "output"))
     given = {{"input": "inputs", "output": "outputs"}.get(name, name): value for name, value in given.items()}
     for name in ("inputs", "outputs"):
@@ -56,7 +56,10 @@ def functional(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> 
 
 
 def dressed(model: Any, day: Day) -> Any:
-    """The model and those within it, with the methods of that day; methods that the program's class has are its own."""
+    """Returns the model and those within it, with the methods of that day.
+
+    Methods that the program's class has are its own.
+    """
     for name, function in _METHODS.items():
         if _is_keras_own(model, name) and (name not in _OF_SEQUENTIALS or isinstance(model, keras.Sequential)):
             object.__setattr__(model, name, _method(model, day, name, function))
@@ -73,7 +76,7 @@ def _is_keras_own(model: Any, name: str) -> bool:
 
 
 def _again(model: Any, day: Day) -> Any:
-    """A model that was made from what another one left, with all that is within it."""
+    """Returns a model that was made from what another one left, with all that is within it."""
     for within in model._flatten_layers(include_self=True, recursive=True):
         if isinstance(within, keras.Model):
             dressed(within, day)
@@ -81,28 +84,28 @@ def _again(model: Any, day: Day) -> Any:
 
 
 def from_config(day: Day, kind: Any, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The model of a configuration that `get_config` gave."""
+    """Returns the model of a configuration that `get_config` returned."""
     return _again(kind.from_config(config, custom_objects=dict(custom_objects or {})), day)
 
 
 def clone(day: Day, *arguments: Any, **named: Any) -> Any:
-    """What today's `clone_model` makes."""
+    """Returns the result of today's `clone_model`."""
     return _again(keras.models.clone_model(*arguments, **named), day)
 
 
 def _reduced(model: Any, day: Day, _protocol: Any) -> tuple[Any, ...]:
-    """What `copy` and `pickle` keep of a model."""
+    """Returns the state of a model for `copy` and `pickle`."""
     (buffer,) = keras.Model.__reduce__(model)[1]
     return unpickled, (day.name, buffer.getvalue())
 
 
 def unpickled(day: str, content: bytes) -> Any:
-    """The model again."""
+    """Returns the model again."""
     return _again(keras.Model._unpickle_model(io.BytesIO(content)), DAYS[day])
 
 
 def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The model that `to_json` or `to_yaml` of here wrote."""
+    """Returns the model that `to_json` or `to_yaml` of here wrote."""
     try:
         config = json.loads(text)
     except (TypeError, ValueError) as error:
@@ -121,7 +124,7 @@ def from_text(day: Day, text: Any, custom_objects: Mapping[str, Any] | None = No
 
 
 def load_model(day: Day, filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:  # noqa: A002 - its name
-    """The model in a file that `save` wrote."""
+    """Returns the model in a file that `save` wrote."""
     older_files.check_file(filepath, day)
     return _again(files.load_model(filepath, custom_objects or {}, compile=compile), day)
 
@@ -132,12 +135,12 @@ def save_model(day: Day, model: Any, filepath: str, overwrite: bool = True) -> N
 
 
 def called(model: Any, day: Day, name: str, *arguments: Any, **named: Any) -> Any:
-    """What a method of the model gives on that day."""
+    """Returns the result of a model's method on that day."""
     return _METHODS[name](model, day, *arguments, **named)
 
 
 def arguments_of(name: str, day: Day) -> tuple[str, ...]:
-    """The names that the arguments of a method have on that day."""
+    """Returns the names that the arguments of a method have on that day."""
     number = "2" if day.name == "tf2" else day.name
     orders = ORDERS[name]
     older = OLDER if day.speaks_keras_2 else {}
@@ -145,7 +148,7 @@ def arguments_of(name: str, day: Day) -> tuple[str, ...]:
 
 
 def _method(model: Any, day: Day, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method as the program calls it; Keras, Keraunos and other packages that call it mean today's."""
+    """Returns the method as the program calls it; Keras, Keraunos and other packages that call it mean today's."""
     today = getattr(type(model), name, None)
 
     @functools.wraps(function if today is None else today)
@@ -250,7 +253,7 @@ def _on_batch(call: str, model: Any, day: Day, arguments: Sequence[Any], named: 
 
 
 def _ordered(call: Callable[..., Any], model: Any, given: Mapping[str, Any]) -> Any:
-    """What a call measures, in the order of `metrics_names`."""
+    """Returns the results of a call, in the order of `metrics_names`."""
     if not accuracy.orders(model):
         return call(model, **given)
     return accuracy.in_order(model, call(model, **fitting.with_columns(given), return_dict=True))
@@ -299,7 +302,7 @@ def _load_weights(model: Any, _day: Day, filepath: str, by_name: bool = False, *
 
 
 def _save(model: Any, day: Day, filepath: str, overwrite: bool = True, **named: Any) -> None:
-    """Write the model to a file of any name; in TensorFlow the name says of which kind."""
+    """Write the model to a file of any name; in TensorFlow the name determines the format."""
     if day.name == "tf2":
         keras.Model.save(model, filepath, overwrite=overwrite, **named)
         return
@@ -319,7 +322,7 @@ def _is_loss(name: str) -> bool:
 
 
 def _call(name: str, model: Any, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a method by today's names."""
+    """Returns the arguments of a method by today's names."""
     orders = ORDERS[name]
     number = "2" if day.name == "tf2" else day.name
     kind = f"{number} Sequential" if isinstance(model, keras.Sequential) else number

@@ -13,10 +13,10 @@ class OldName:
     """A class of that day: calling it makes an object of today's class; `isinstance` and subclasses take that class.
 
     Args:
-        module: the module of ours that has the name.
+        module: Keraunos's module with the name.
         name: the name.
         make: from the arguments of a call to what it makes.
-        today: today's class; `None` where there is none.
+        today: today's class; `None` if there is none.
         base: what a subclass of it inherits from, one class or several; a text is why there can be none.
         own: attributes of the class that are not today's.
     """
@@ -39,7 +39,7 @@ class OldName:
         vars(self).update(own or {})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What the call made then, as an object of today's."""
+        """Returns the result of the old call, as an object of today's Keras."""
         return self._make(arguments, named)
 
     def __instancecheck__(self, value: Any) -> bool:
@@ -69,7 +69,7 @@ class OldName:
 
 
 def refused(module: str, name: str, instead: str) -> OldName:
-    """A name that is there, and says when it is used why it cannot be kept."""
+    """Returns an object for an unsupported name, which raises an error with the reason when it is used."""
 
     def refuse(_arguments: Any, _named: Any) -> NoReturn:
         raise JobError(f"{name} cannot be kept on today's Keras. Received: a program that uses it. {instead}")

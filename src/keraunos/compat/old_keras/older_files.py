@@ -28,7 +28,7 @@ def check_file(path: Any, day: Day) -> None:
 def check_text(config: Any, text: str, day: Day) -> None:
     """Refuse a model that an older Keras wrote as JSON."""
     found = config if isinstance(config, Mapping) else {}
-    # Keras 3 names the module of each class, and Keras 0 said nothing of itself.
+    # Keras 3 stores the module of each class; Keras 0 stored no version.
     version = str(found.get("keras_version") or ("" if "module" in found else "0"))
     _check("The text", version, text, day)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class OptimizerSignature:
     """One optimizer as it was called.
 
     Attributes:
@@ -28,27 +28,27 @@ class Optimizer:
     squared: bool = False
 
 
-OPTIMIZERS: Mapping[str, Optimizer] = {
-    "SGD": Optimizer("lr momentum decay nesterov", "learning_rate momentum nesterov", {"learning_rate": 0.01}),
-    "RMSprop": Optimizer(
+OPTIMIZERS: Mapping[str, OptimizerSignature] = {
+    "SGD": OptimizerSignature("lr momentum decay nesterov", "learning_rate momentum nesterov", {"learning_rate": 0.01}),
+    "RMSprop": OptimizerSignature(
         "lr rho epsilon decay",
         "learning_rate rho momentum epsilon centered",
         {"learning_rate": 0.001},
         squared=True,
     ),
-    "Adagrad": Optimizer(
+    "Adagrad": OptimizerSignature(
         "lr epsilon decay",
         "learning_rate initial_accumulator_value epsilon",
         {"learning_rate": 0.01, "initial_accumulator_value": 0.0},
         squared=True,
     ),
-    "Adadelta": Optimizer("lr rho epsilon decay", "learning_rate rho epsilon", {"learning_rate": 1.0}),
-    "Adam": Optimizer(
+    "Adadelta": OptimizerSignature("lr rho epsilon decay", "learning_rate rho epsilon", {"learning_rate": 1.0}),
+    "Adam": OptimizerSignature(
         "lr beta_1 beta_2 epsilon decay amsgrad",
         "learning_rate beta_1 beta_2 epsilon amsgrad",
         {"learning_rate": 0.001},
     ),
-    "Adamax": Optimizer(
+    "Adamax": OptimizerSignature(
         "lr beta_1 beta_2 epsilon decay", "learning_rate beta_1 beta_2 epsilon", {"learning_rate": 0.002}
     ),
 }

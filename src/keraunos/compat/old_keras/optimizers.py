@@ -20,7 +20,7 @@ _MOMENTUM = 2  # places of SGD until its momentum
 
 
 def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The optimizer that a call means: today's, with the rate and the epsilon of that day."""
+    """Returns the optimizer that a call means: today's, with the rate and the epsilon of that day."""
     entry = OPTIMIZERS[name]
     order = (entry.in_tensorflow if day.name == "tf2" else entry.order).split()
     if day.name == "2" and name == "SGD" and len(arguments) > _MOMENTUM and isinstance(arguments[_MOMENTUM], bool):
@@ -52,14 +52,14 @@ def make(name: str, day: Day, arguments: Sequence[Any], named: Mapping[str, Any]
 
 
 def from_config(name: str, day: Day, config: Mapping[str, Any]) -> Any:
-    """The optimizer of a configuration, of that day or of today."""
+    """Returns the optimizer of a configuration, of that day or of today."""
     if "learning_rate" in config and day.name != "tf2":
         return _readable(getattr(keras.optimizers, name).from_config(dict(config)), day)
     return make(name, day, (), {each: value for each, value in config.items() if each not in {"name", "class_name"}})
 
 
 def for_compile(optimizer: Any, day: Day) -> Any:
-    """The optimizer for one more network: a compiled one began anew there, and went on with its rate and its steps."""
+    """The optimizer for another network: it had new moments there, but its old rate and step count."""
     if day.name == "tf2" or not isinstance(getattr(optimizer, "_learning_rate", None), keras.Variable):
         return optimizer
     if not optimizer.built and optimizer not in _compiled:
@@ -85,7 +85,7 @@ def _rate(optimizer: Any) -> Any:
 
 
 def _assign_rate(optimizer: Any, value: Any) -> None:
-    """A rate that is assigned counts for networks that are yet to be trained, as then."""
+    """An assigned rate applies only to networks that are not yet trained, as in old Keras."""
     if not isinstance(optimizer._learning_rate, keras.Variable):
         raise JobError(f"`lr` of an optimizer with a schedule must not be set: it is computed. Received: {value!r}.")
     number = float(np.asarray(value))
@@ -104,7 +104,7 @@ keras.optimizers.Optimizer.lr = property(_rate, _assign_rate)
 
 
 def _readable(optimizer: Any, day: Day) -> Any:
-    """The optimizer, with a rate that has the methods of Theano's variables."""
+    """Returns the optimizer, with a rate that has the methods of Theano's variables."""
     rate = optimizer._learning_rate
     if not day.speaks_keras_2 and isinstance(rate, keras.Variable):
         rate.set_value, rate.get_value = rate.assign, rate.numpy
@@ -112,7 +112,7 @@ def _readable(optimizer: Any, day: Day) -> Any:
 
 
 def get(value: Any, day: Day) -> Any:
-    """An optimizer by its name of that day, or the one that is given."""
+    """Returns an optimizer by its name of that day, or the one that is given."""
     if isinstance(value, Mapping):
         name = str(value.get("class_name", value.get("name")))
         known = {each.lower(): each for each in OPTIMIZERS}
@@ -132,7 +132,7 @@ def get(value: Any, day: Day) -> Any:
 
 
 def refusal(name: str) -> JobError:
-    """The error for an optimizer that today's Keras has not."""
+    """Returns the error for an optimizer that today's Keras has not."""
     return JobError(
         f"keras.optimizers.{name} cannot be kept on today's Keras. Received: a program that uses it. "
         f"{REFUSED_OPTIMIZERS[name]}"

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Watching(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is used untyped
-    """What callbacks that compare a quantity with its best have in common."""
+    """Base class of callbacks that compare a quantity with its best value."""
 
     monitor: str
     mode: str
@@ -41,13 +41,13 @@ class _Watching(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is use
         self.best = -math.inf if self.grows else math.inf
 
     def improved(self, current: float) -> bool:
-        """Whether a value is better than the best."""
+        """Returns whether a value is better than the best."""
         if self.grows:
             return bool(current - self.min_delta > self.best)
         return bool(current + self.min_delta < self.best)
 
     def current(self, logs: Mapping[str, Any] | None) -> float | None:
-        """The quantity, if the epoch has it."""
+        """Returns the quantity, if it is in the epoch's logs."""
         found = (logs or {}).get(self.monitor)
         if found is None:
             logger.warning(
@@ -63,7 +63,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
     """Ends the training when a quantity has not improved for as many epochs as that day counted.
 
     Args:
-        day: until Keras 2.0.8 one more epoch was waited for than `patience` says.
+        day: until Keras 2.0.8 the wait was one epoch longer than `patience`.
         named: its arguments.
     """
 
@@ -73,7 +73,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
         self.watch(self.monitor, self.mode, self.min_delta)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Begin anew, which Keras 0 did not."""
+        """Reset the state, which Keras 0 did not."""
         if self.day.name != "0":
             self.wait = 0
             self.forget()
@@ -82,7 +82,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
             self.best = self.baseline
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compare, and stop where there was no improvement for long."""
+        """Compare, and stop if there was no improvement for long."""
         current = self.current(logs)
         if current is None:
             return
@@ -100,7 +100,7 @@ class EarlyStopping(_Watching, keras.callbacks.EarlyStopping):  # type: ignore[m
                 self.model.set_weights(self.best_weights)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Say where it stopped; weights are restored only where it did."""
+        """Say where it stopped; weights are restored only if it did."""
         if self.stopped_epoch > 0 and self.verbose > 0:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping")  # noqa: T201 - what verbose asks for
 
@@ -109,7 +109,7 @@ class ReduceLROnPlateau(_Watching, keras.callbacks.ReduceLROnPlateau):  # type: 
     """Makes the learning rate smaller when a quantity has not improved for as many epochs as that day counted.
 
     Args:
-        day: until Keras 2.1.5 one more epoch was waited for, the first time, than `patience` says.
+        day: until Keras 2.1.5 the first wait was one epoch longer than `patience`.
         named: its arguments.
     """
 
@@ -119,12 +119,12 @@ class ReduceLROnPlateau(_Watching, keras.callbacks.ReduceLROnPlateau):  # type: 
         self.watch(self.monitor, self.mode, self.min_delta)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Begin anew."""
+        """Reset the state."""
         self.forget()
         self.wait = self.cooldown_counter = 0
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compare, and make the rate smaller where there was no improvement for long."""
+        """Compare, and make the rate smaller if there was no improvement for long."""
         rate = self.model.optimizer.lr
         if logs is not None:
             logs["lr"] = _number(rate)
@@ -148,7 +148,7 @@ class ReduceLROnPlateau(_Watching, keras.callbacks.ReduceLROnPlateau):  # type: 
 
 
 class LearningRateScheduler(keras.callbacks.LearningRateScheduler):  # type: ignore[misc]  # Keras is used untyped
-    """Sets the learning rate, before `decay`, to what a function says of the epoch, and since Keras 2.1.4 of the rate.
+    """Sets the learning rate, before `decay`, to a function of the epoch and, since Keras 2.1.4, of the rate.
 
     Args:
         day: whether the function is given the rate.
@@ -188,8 +188,8 @@ class ModelCheckpoint(_Watching, keras.callbacks.ModelCheckpoint):  # type: igno
     Args:
         day: epochs in names are counted from 0 until Keras 2.0.8; Keras 0 saved weights alone.
         filepath: the name, with places for `epoch` and for quantities.
-        monitor: the quantity that says what is best.
-        verbose: whether to say what is saved.
+        monitor: the quantity that determines the best epoch.
+        verbose: whether to print what is saved.
         save_best_only: whether only a better one is saved.
         save_weights_only: whether the weights alone are.
         mode: whether the quantity grows.
@@ -219,7 +219,7 @@ class ModelCheckpoint(_Watching, keras.callbacks.ModelCheckpoint):  # type: igno
         """Nothing: epochs were what counted."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Save, if it is time and the quantity says so."""
+        """Save, if it is due and the quantity has improved."""
         self._since += 1
         if self._since < self.period:
             return
@@ -249,7 +249,7 @@ class EachBatch(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is use
         model.reset_metrics()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Add what was before, and say how large the batch was."""
+        """Add the previous values and the size of the batch."""
         model = self.model
         if logs is not None:
             logs.update(batch=batch, size=int(_number(model.metrics[0].count)))
@@ -258,7 +258,7 @@ class EachBatch(keras.callbacks.Callback):  # type: ignore[misc]  # Keras is use
 
     @staticmethod
     def fits(model: Any) -> bool:
-        """Whether the model's metrics are sums, so that those of batches add up."""
+        """Returns whether the model's metrics are sums, so that those of batches add up."""
         inner = [each for metric in model.metrics for each in getattr(metric, "metrics", [metric])]
         return all(isinstance(each, (keras.metrics.Mean, own_metrics.BatchMetric)) for each in inner)
 

@@ -17,7 +17,7 @@ _FIRST = "channels_first"
 
 
 def class_of(name: str, data_format: str | None) -> Any:
-    """The class of a layer: one of these where channels come first and the backend has to be helped."""
+    """Returns the class of a layer: one of these where channels come first and the backend has to be helped."""
     ordering = data_format or keras.config.image_data_format()
     if ordering == _FIRST and keras.config.backend() == "tensorflow" and name in _CLASSES:
         return _CLASSES[name]
@@ -25,12 +25,12 @@ def class_of(name: str, data_format: str | None) -> Any:
 
 
 class _Moving:
-    """What the layers have in common: they work as one of the same weights whose channels come last."""
+    """Common base: each layer computes like one with the same weights whose channels come last."""
 
     data_format: str
 
     def call(self, inputs: Any) -> Any:
-        """What the layer gives, its channels first again."""
+        """Returns the layer's output with channels first again."""
         if self.data_format != _FIRST:
             return super().call(inputs)  # type: ignore[misc]
         axes = len(inputs.shape)

@@ -1,4 +1,4 @@
-"""Initial weights that depended on how a kernel lay then. Runs on the driver and on workers.
+"""Initial weights that depended on a kernel's old layout. Runs on the driver and on workers.
 
 How far weights are spread follows from the fans, which Keras 0 and 1 took from the shape of a kernel by other rules
 than today, and from kernels whose axes stood in another order.
@@ -15,20 +15,20 @@ from keras import ops
 
 from keraunos.compat.old_keras.own_layers import PACKAGE
 
-_KERNELS = (4, 5)  # axes of what was taken for a convolution's kernel
+_KERNELS = (4, 5)  # numbers of axes that were treated as a convolution's kernel
 # What stands among the axes for one of length 1, which today's kernel has not.
 NO_AXIS = -1
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is used untyped
-    """Draws weights in the shape of then, by the fans of then, and lays them as today's.
+    """Draws weights in the old shape, by the old fans, and converts them to today's layout.
 
     Args:
         initializer: a VarianceScaling or an Orthogonal.
         rule: how fans were counted: 'th' and 'tf' with a kernel's size in both, 'whole th' and 'whole tf' with it in
             the inputs alone, 'first' as until Keras 0.3.2.
-        axes: for each axis of then, which it is of today's; `None` where they are the same.
+        axes: for each old axis, the number of today's axis; `None` if they are the same.
     """
 
     def __init__(self, initializer: Any, rule: str, axes: Sequence[int] | None = None) -> None:
@@ -37,7 +37,7 @@ class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
         self.axes = None if axes is None else tuple(axes)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The weights, of today's shape."""
+        """Returns the weights, of today's shape."""
         axes = tuple(range(len(shape))) if self.axes is None else self.axes
         then = tuple(1 if axis == NO_AXIS else int(shape[axis]) for axis in axes)
         if isinstance(self.initializer, keras.initializers.VarianceScaling):
@@ -67,7 +67,7 @@ class AsItLay(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
 
 
 def fans(shape: Sequence[int], rule: str) -> tuple[float, float]:
-    """How many inputs and outputs a weight of that shape counted as having."""
+    """Returns how many inputs and outputs a weight of that shape counted as having."""
     if len(shape) == 2:
         return float(shape[0]), float(shape[1])
     if rule == "first":
@@ -87,6 +87,6 @@ def fans(shape: Sequence[int], rule: str) -> tuple[float, float]:
 
 
 def _order(axes: Sequence[int]) -> tuple[int, ...]:
-    """How today's axes stand among those of then, with axes of length 1 at the end."""
+    """Maps today's axes to the old ones, with axes of length 1 at the end."""
     placed = sorted((axis, place) for place, axis in enumerate(axes) if axis != NO_AXIS)
     return (*(place for _axis, place in placed), *(place for place, axis in enumerate(axes) if axis == NO_AXIS))

@@ -1,4 +1,4 @@
-"""What the Keras of old had and today's has not, as registered layers and functions. Runs on the driver and on workers.
+"""Layers and functions of old Keras that today's lacks, registered. Runs on the driver and on workers.
 
 Models that hold them name this module, which every worker can import.
 """
@@ -15,7 +15,7 @@ PACKAGE = "keraunos.old_keras"
 
 @keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
 def hard_sigmoid(x: Any) -> Any:
-    """A fifth of x and a half, between 0 and 1; today's function of that name has a slope of a sixth."""
+    """Returns a fifth of x and a half, between 0 and 1; today's function of that name has a slope of a sixth."""
     return ops.clip(0.2 * x + 0.5, 0.0, 1.0)
 
 
@@ -33,7 +33,7 @@ def hinge(y_true: Any, y_pred: Any) -> Any:
 
 @keras.saving.register_keras_serializable(PACKAGE)  # type: ignore[untyped-decorator]  # Keras is used untyped
 def squared_hinge(y_true: Any, y_pred: Any) -> Any:
-    """The mean of the squares of what `hinge` is the mean of."""
+    """Returns the mean of the squares of what `hinge` is the mean of."""
     return ops.mean(ops.square(_missing(y_true, y_pred)), axis=-1)
 
 
@@ -42,8 +42,8 @@ def _missing(y_true: Any, y_pred: Any) -> Any:
 
 
 def drawn_anew(initializer: Any) -> Any:
-    """One that draws other numbers than the one given, which draws the same at every call; a seed stays."""
-    # An initializer of somebody's own does as it says.
+    """Returns one that draws other numbers than the one given, which draws the same at every call; a seed stays."""
+    # A custom initializer is used unchanged.
     ours = type(initializer).__module__.partition(".")[0] in {"keras", "keraunos"}
     return initializer.clone() if ours and isinstance(initializer, keras.initializers.Initializer) else initializer
 
@@ -57,7 +57,7 @@ class PerGate(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
         self.gates = gates
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The weights, of a shape whose last axis goes through all gates."""
+        """Returns the weights, of a shape whose last axis goes through all gates."""
         part = (*shape[:-1], shape[-1] // self.gates)
         drawn = [self.initializer.clone() for _ in range(self.gates)]  # one alone would draw the same again
         return ops.concatenate([each(part, dtype=dtype) for each in drawn], axis=-1)
@@ -68,7 +68,7 @@ class PerGate(keras.initializers.Initializer):  # type: ignore[misc]  # Keras is
 
 
 class _OwnDense(keras.layers.Layer):  # type: ignore[misc]  # Keras is used untyped
-    """What the layers below have of a Dense layer."""
+    """The arguments of Dense that the layers below share."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _OwnDense(keras.layers.Layer):  # type: ignore[misc]  # Keras is used unty
         self.input_spec = keras.layers.InputSpec(ndim=2)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "use_bias": self.use_bias,
@@ -142,16 +142,16 @@ class MaxoutDense(_OwnDense):
         self.bias = self._bias("bias", (self.features, self.units)) if self.use_bias else None
 
     def call(self, inputs: Any) -> Any:
-        """The largest of all layers' outputs."""
+        """Returns the largest of all layers' outputs."""
         output = ops.einsum("bi,fiu->bfu", inputs, self.kernel)
         return ops.max(output if self.bias is None else output + self.bias, axis=1)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """A row of outputs for each row."""
+        """Returns a row of outputs for each row."""
         return (input_shape[0], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "units": self.units, "features": self.features}
 
 
@@ -184,7 +184,7 @@ class Highway(_OwnDense):
             self.carry_bias = self.add_weight(name="carry_bias", shape=(width,), initializer=begin)
 
     def call(self, inputs: Any) -> Any:
-        """What is transformed and what is carried."""
+        """Returns the transformed part and the carried part."""
         share, transformed = ops.matmul(inputs, self.carry), ops.matmul(inputs, self.kernel)
         if self.use_bias:
             share, transformed = share + self.carry_bias, transformed + self.bias
@@ -192,10 +192,10 @@ class Highway(_OwnDense):
         return share * self.activation(transformed) + (1 - share) * inputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         config = {"activation": keras.activations.serialize(self.activation), "transform_bias": self.transform_bias}
         return {**super().get_config(), **config}

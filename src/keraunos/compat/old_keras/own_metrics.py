@@ -18,23 +18,23 @@ from keraunos.compat.old_keras.own_layers import PACKAGE
 
 
 def binary_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """The share of outputs that are the label when they are rounded; today they are compared with a half."""
+    """Returns the share of outputs that are the label when they are rounded; today they are compared with a half."""
     return ops.mean(_same(y_true, ops.round(y_pred)), axis=-1)
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Whether the largest output is where the largest label is."""
+    """Returns whether the largest output is where the largest label is."""
     return _same(ops.argmax(y_true, axis=-1), ops.argmax(y_pred, axis=-1))
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Whether the largest output is at the number that the label is."""
+    """Returns whether the largest output is at the number that the label is."""
     numbers = ops.max(y_true, axis=-1) if len(y_true.shape) == len(y_pred.shape) else y_true
     return _same(numbers, ops.argmax(y_pred, axis=-1))
 
 
 def accuracy(y_true: Any, y_pred: Any) -> Any:
-    """What 'accuracy' stood for where the loss did not say: of each output alone where there is one."""
+    """Returns the meaning of 'accuracy' if the loss did not determine it: of each output alone if there is one."""
     return (binary_accuracy if y_pred.shape[-1] == 1 else categorical_accuracy)(y_true, y_pred)
 
 
@@ -81,16 +81,19 @@ class BatchMetric(keras.metrics.Metric):  # type: ignore[misc]  # Keras is used 
             self.count.assign_add(each.count)
 
     def result(self) -> Any:
-        """The mean over all rows that were counted."""
+        """Returns the mean over all rows that were counted."""
         return ops.divide_no_nan(self.total, self.count)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the metric is made again; Keras serializes the function where it writes them."""
+        """Returns the arguments, from which the metric is made again.
+
+        Keras serializes the function where it writes them.
+        """
         return {**super().get_config(), "fn": self.fn, "masked": self.masked}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Any:
-        """The metric of a configuration."""
+        """Returns the metric of a configuration."""
         fn = config["fn"]
         read = keras.saving.deserialize_keras_object(fn) if isinstance(fn, Mapping) else fn
         return cls(**{**config, "fn": read})
@@ -101,14 +104,14 @@ def _same(one: Any, other: Any) -> Any:
 
 
 def _mask_of(tensor: Any) -> Any:
-    """The mask that a layer left with its output; there is no public way to ask for it."""
+    """Returns the mask that a layer left with its output; there is no public way to ask for it."""
     backend = importlib.import_module("keras.src.backend")
     found = getattr(backend, "get_keras_mask", None)
     return getattr(tensor, "_keras_mask", None) if found is None else found(tensor)
 
 
 def _left(value: Any, mask: Any) -> Any:
-    """The mean of what the mask leaves."""
+    """Returns the mean of what the mask leaves."""
     weights = ops.cast(mask, value.dtype)
     if len(value.shape) < len(weights.shape):
         return ops.mean(value)  # it is of the batch already

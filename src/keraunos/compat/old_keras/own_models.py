@@ -19,7 +19,7 @@ class _OfThen:
     _day = "2"
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
-        """A model, before its own constructor runs."""
+        """Returns a model, before its own constructor runs."""
         if not issubclass(cls, keras.Model):
             return super().__new__(cls)  # Keras does so where it makes a class one of functional models
         return models.dressed(super().__new__(cls, *arguments, **named), DAYS[cls._day])
@@ -36,5 +36,5 @@ class OfTensorFlow2(_OfThen):
 
 
 def bases(day: str, kind: Any) -> tuple[Any, ...]:
-    """What a class that inherits from the model of that day inherits from."""
+    """Returns the base classes of a subclass of that day's model."""
     return (OfTensorFlow2 if day == "tf2" else OfKeras2, kind)

@@ -15,7 +15,7 @@ from keraunos.compat.old_keras.own_layers import PACKAGE
 
 
 def _old(base: Any) -> Any:
-    """The class of today's with both, under its name, registered."""
+    """Returns the class of today's with both, under its name, registered."""
 
     class Old(base):  # type: ignore[misc]  # Keras is used untyped
         """Today's optimizer, with a decay of its rate and with both ways of clipping.
@@ -55,7 +55,7 @@ def _old(base: Any) -> Any:
             return [each if each is None else ops.clip(each, -most, most) for each in clipped] if most else clipped
 
         def get_config(self) -> dict[str, Any]:
-            """The arguments, from which the optimizer is made again."""
+            """Returns the arguments, from which the optimizer is made again."""
             return {**super().get_config(), "decay": self.decay}
 
     Old.__name__ = Old.__qualname__ = base.__name__

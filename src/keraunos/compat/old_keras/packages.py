@@ -42,8 +42,8 @@ def furnish(package: str, day: str) -> None:
     module: Any = sys.modules[package]
     module.__version__ = DAYS[day].version
     module.__path__ = []
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    if not any(isinstance(finder, _FurnishedFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _FurnishedFinder())
     _furnished[package] = DAYS[day]
     module.__getattr__ = functools.partial(_late, package, DAYS[day])
 
@@ -51,7 +51,7 @@ def furnish(package: str, day: str) -> None:
 _furnished: dict[str, Day] = {}
 
 
-class _Finder(MetaPathFinder):
+class _FurnishedFinder(MetaPathFinder):
     """Finds the modules below the furnished packages."""
 
     def find_spec(
@@ -83,7 +83,7 @@ class _Maker(Loader):
 
 
 def _late(package: str, day: Day, name: str) -> Any:
-    """A module of the package, or a name that Keras 2 had at its top."""
+    """Returns a module of the package, or a name that Keras 2 had at its top."""
     if name in _PARTS:
         return import_module(f"{package}.{name}")
     if day.speaks_keras_2 and name in {"Input", "Model", "Sequential"}:

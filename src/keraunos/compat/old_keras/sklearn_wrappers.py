@@ -1,4 +1,4 @@
-"""`keras.wrappers.scikit_learn`: models that scikit-learn takes for estimators. Runs on the driver."""
+"""`keras.wrappers.scikit_learn`: models as scikit-learn estimators. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLS = ("fit", "predict", "evaluate")
 
 
 class _Wrapper(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """What both have: a function that builds a model, its arguments, and those of `fit`, `predict` and `evaluate`."""
+    """Common base: a function that builds a model, its arguments, and those of `fit`, `predict` and `evaluate`."""
 
     day: Day = DAYS["2"]
 
@@ -40,7 +40,7 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
                 raise JobError(one_of(f"parameter of {type(self).__name__}", name, sorted(known - {"x", "y"})))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, with `build_fn`; they are copies where the search may change them."""
+        """Returns the parameters, with `build_fn`; they are copies where the search may change them."""
         return {**(copy.deepcopy(self.sk_params) if deep else self.sk_params), "build_fn": self.build_fn}
 
     def set_params(self, **params: Any) -> _Wrapper:
@@ -51,7 +51,7 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         return self
 
     def filter_sk_params(self, fn: Any, override: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Those of the parameters that a function takes."""
+        """Returns those of the parameters that a function takes."""
         names = models.arguments_of(fn, self.day) if isinstance(fn, str) else inspect.signature(fn).parameters
         return {name: value for name, value in self.sk_params.items() if name in names} | dict(override or {})
 
@@ -62,7 +62,7 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         return self._call("fit", x, self._targets(np.asarray(y)), **named)
 
     def _call(self, call: str, *arguments: Any, **named: Any) -> Any:
-        """The model's own call, as on the day, with those of the parameters that it takes."""
+        """Returns the model's own call, as on the day, with those of the parameters that it takes."""
         return models.called(self.model, self.day, call, *arguments, **self.filter_sk_params(call, named))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -92,18 +92,18 @@ class KerasClassifier(ClassifierMixin, _Wrapper):  # type: ignore[misc] # as abo
         return super().fit(x, self._numbers(y), **weights, **named)
 
     def predict(self, x: Any, **named: Any) -> Any:
-        """The class of each row."""
+        """Returns the class of each row."""
         found = np.asarray(self._call("predict", x, **named))
         numbers = found.argmax(-1) if found.shape[-1] > 1 else (found > _HALF).astype("int32")
         return self.classes_[numbers] if self.day.speaks_keras_2 else numbers
 
     def predict_proba(self, x: Any, **named: Any) -> Any:
-        """The share of each class for each row."""
+        """Returns the share of each class for each row."""
         found = np.asarray(self._call("predict", x, **named))
         return np.hstack([1 - found, found]) if found.shape[1] == 1 and self.day.name != "0" else found
 
     def score(self, x: Any, y: Any, **named: Any) -> float:
-        """The accuracy that the model measures."""
+        """Returns the accuracy that the model measures."""
         if self.day.name == "0":
             accuracy.measure(self.model)
         given = {**self.day.measure, **self.filter_sk_params("evaluate", named)}
@@ -127,11 +127,11 @@ class KerasRegressor(RegressorMixin, _Wrapper):  # type: ignore[misc] # as above
     """A regressor of scikit-learn by a model."""
 
     def predict(self, x: Any, **named: Any) -> Any:
-        """A number for each row."""
+        """Returns a number for each row."""
         return np.squeeze(self._call("predict", x, **named))
 
     def score(self, x: Any, y: Any, **named: Any) -> float:
-        """The loss before Keras 2, and minus the loss in its later releases."""
+        """Returns the loss before Keras 2, and minus the loss in its later releases."""
         found = self._call("evaluate", x, y, **named)
         loss = float(found[0] if isinstance(found, (list, tuple)) else found)
         if self.day.name == "2":
@@ -143,7 +143,7 @@ class KerasRegressor(RegressorMixin, _Wrapper):  # type: ignore[misc] # as above
 
 
 def wrappers(day: Day, module: str) -> dict[str, Any]:
-    """The names of the module on a day."""
+    """Returns the names of the module on a day."""
     return {
         kind.__name__: type(kind.__name__, (kind,), {"day": day, "__module__": module})
         for kind in (KerasClassifier, KerasRegressor)

@@ -27,7 +27,7 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
 
     @property
     def nb_words(self) -> int | None:
-        """How many words there are, with the 0 that stands for none."""
+        """The number of words, including 0 for no word."""
         return self.num_words
 
     @nb_words.setter
@@ -35,24 +35,24 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
         self.num_words = number
 
     def fit_on_texts(self, texts: Iterable[str]) -> None:
-        """Count words; documents are counted anew by each call."""
+        """Count words; the count of documents is reset by each call."""
         self.document_count = 0
         self._in_its_case(super().fit_on_texts, texts)
 
     def fit_on_sequences(self, sequences: Sequence[Sequence[int]]) -> None:
-        """Count the documents that words are in, anew by each call."""
+        """Count the documents that contain words; reset by each call."""
         self.document_count = 0
         self.index_docs.clear()
         super().fit_on_sequences(sequences)
 
     def texts_to_sequences_generator(self, texts: Iterable[str]) -> Any:
-        """The numbers of the words of one text after the other."""
+        """Returns the numbers of the words of one text after the other."""
         return self._in_its_case(
             lambda each: iter(list(super(OldTokenizer, self).texts_to_sequences_generator(each))), texts
         )
 
     def sequences_to_matrix(self, sequences: Sequence[Sequence[int]], mode: str = "binary") -> Any:
-        """A row for each text."""
+        """Returns a row for each text."""
         if mode != "tfidf":
             return super().sequences_to_matrix(sequences, mode)
         if self.day.name == "1":
@@ -71,7 +71,7 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
         return shares / (1 + np.log(1 + within / (1 + self.document_count)))
 
     def _in_its_case(self, call: Any, texts: Iterable[str]) -> Any:
-        """The result of the call; single characters were taken in the case they have."""
+        """Returns the result of the call; single characters were taken in the case they have."""
         before = self.lower
         self.lower = before and not self.char_level
         try:
@@ -81,22 +81,22 @@ class OldTokenizer(legacy.Tokenizer):  # type: ignore[misc] # Keras has no types
 
 
 def base_filter() -> str:
-    """The characters that are no part of a word."""
+    """Returns the characters that are no part of a word."""
     return string.punctuation.replace("'", "") + "\t\n"
 
 
 def text_to_word_sequence(text: str, *arguments: Any, **named: Any) -> list[str]:
-    """The words of a text."""
+    """Returns the words of a text."""
     return list(legacy.text_to_word_sequence(text, *arguments, **named))
 
 
 def one_hot(text: str, n: int, *arguments: Any, **named: Any) -> list[int]:
-    """A number below `n` for each word of a text."""
+    """Returns a number below `n` for each word of a text."""
     return list(legacy.one_hot(text, n, *arguments, **named))
 
 
 def of_texts(day: Day, module: str) -> dict[str, Any]:
-    """The names of the module `text`."""
+    """Returns the names of the module `text`."""
     found = {"text_to_word_sequence": text_to_word_sequence, "one_hot": one_hot}
     if not day.speaks_keras_2:
         made = type("Tokenizer", (OldTokenizer,), {"day": day, "__module__": module})
@@ -105,7 +105,7 @@ def of_texts(day: Day, module: str) -> dict[str, Any]:
 
 
 def of_sequences(day: Day) -> dict[str, Any]:
-    """The names of the module `sequence`."""
+    """Returns the names of the module `sequence`."""
     more = ("TimeseriesGenerator",) if day.speaks_keras_2 else ()
     found = _some(legacy_sequence, "make_sampling_table", "skipgrams", *more)
     return {**found, "pad_sequences": keras.utils.pad_sequences}

@@ -1,4 +1,4 @@
-"""What was in `keras.utils`, `keras.callbacks`, `keras.datasets` and `keras.preprocessing`. Runs on the driver."""
+"""The functions of `keras.utils`, `keras.callbacks`, `keras.datasets` and `keras.preprocessing`. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def to_categorical(y: Any, nb_classes: int | None = None, num_classes: int | Non
 
 
 def normalize(a: Any, axis: int = -1, order: int = 2) -> Any:
-    """The array with a norm of 1 along an axis."""
+    """Returns the array with a norm of 1 along an axis."""
     return keras.utils.normalize(a, axis=axis, order=order)
 
 
 def probas_to_classes(y_pred: Any) -> Any:
-    """The class that each row's outputs say."""
+    """Returns the predicted class of each row."""
     found = np.asarray(y_pred)
     if found.ndim > 1 and found.shape[1] > 1:
         return found.argmax(axis=1)
@@ -35,17 +35,17 @@ def probas_to_classes(y_pred: Any) -> Any:
 
 
 def categorical_probas_to_classes(p: Any) -> Any:
-    """The class with the largest output in each row."""
+    """Returns the class with the largest output in each row."""
     return np.argmax(p, axis=1)
 
 
 def accuracy(p: Any, y: Any) -> float:
-    """The share of entries that are equal."""
+    """Returns the share of entries that are equal."""
     return float(np.mean(np.equal(p, y)))
 
 
 def slice_X(X: Any, start: Any = None, stop: Any = None) -> Any:
-    """Rows of an array, or of each array in a list, from one to another or by their numbers."""
+    """Returns rows of an array, or of each array in a list, from one to another or by their numbers."""
     arrays = X if isinstance(X, list) else [X]
     rows = start if hasattr(start, "__len__") else slice(start, stop)
     found = [each[rows] for each in arrays]
@@ -97,7 +97,7 @@ def model_checkpoint(day: Day, arguments: Sequence[Any], named: Mapping[str, Any
 
 
 def scheduler(day: Day, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The function was given the epoch alone until Keras 2.1.3."""
+    """Returns the function was given the epoch alone until Keras 2.1.3."""
     made = own_callbacks.LearningRateScheduler(
         day, **dict(zip(("schedule", "verbose"), arguments, strict=False)), **named
     )
@@ -134,7 +134,7 @@ def reduce_on_plateau(day: Day, arguments: Sequence[Any], named: Mapping[str, An
 
 
 def word_lists(name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """`load_data` of a dataset of texts, where `nb_words` is `num_words` today."""
+    """`load_data` of a dataset of texts, if `nb_words` is `num_words` today."""
     order = ["path", "nb_words", "skip_top", "maxlen"]
     given = {**dict(zip(order, arguments, strict=False)), **named}
     for each in given:

@@ -1,7 +1,7 @@
-"""What meant different things within one day, where a call does not say which. Runs on the driver.
+"""Calls that changed their meaning within one day. Runs on the driver.
 
-A day is a span of releases. Where they differ in what a call that says nothing means, the day's last meaning is taken,
-with a warning that has both; where the difference is between two networks, the call is refused with both. Arguments
+A day is a span of releases. If they differ in the meaning of a call without the argument, the last meaning is used,
+with a warning that has both; if the difference is between two networks, the call is refused with both. Arguments
 without a name are taken up to the place from which on releases differ. The tables are from the signatures of Keras
 0.1.0 to 2.3.1.
 """
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Default:
+class UndecidedDefault:
     """A default that changed within a day.
 
     Attributes:
@@ -47,35 +47,35 @@ class Places:
     meanings: str
 
 
-_LOOP = Default("activation", "'sigmoid' until 0.3.2 and 'tanh' in 0.3.3", refused=True)
-_GATES = Default("recurrent_activation", "'sigmoid' in 2.3 and 'hard_sigmoid' until 2.2")
-_EPSILON_1 = Default("epsilon", "1e-06 until 1.0.2 and 1e-08 from 1.0.3 on")
-_EPSILON_2 = Default("epsilon", "1e-08 until 2.1.2 and 1e-07 from 2.1.3 on")
-_FILTERS_1D = Default("init", "'uniform' until 1.1 and 'glorot_uniform' in 1.2")
+_LOOP = UndecidedDefault("activation", "'sigmoid' until 0.3.2 and 'tanh' in 0.3.3", refused=True)
+_GATES = UndecidedDefault("recurrent_activation", "'sigmoid' in 2.3 and 'hard_sigmoid' until 2.2")
+_EPSILON_1 = UndecidedDefault("epsilon", "1e-06 until 1.0.2 and 1e-08 from 1.0.3 on")
+_EPSILON_2 = UndecidedDefault("epsilon", "1e-08 until 2.1.2 and 1e-07 from 2.1.3 on")
+_FILTERS_1D = UndecidedDefault("init", "'uniform' until 1.1 and 'glorot_uniform' in 1.2")
 
-DEFAULTS: Mapping[tuple[str, str], tuple[Default, ...]] = {
+DEFAULTS: Mapping[tuple[str, str], tuple[UndecidedDefault, ...]] = {
     ("0", "SimpleRNN"): (_LOOP,),
     ("0", "GRU"): (_LOOP,),
-    ("0", "BatchNormalization"): (Default("gamma_init", "'uniform' until 0.3.2 and 'one' in 0.3.3"),),
+    ("0", "BatchNormalization"): (UndecidedDefault("gamma_init", "'uniform' until 0.3.2 and 'one' in 0.3.3"),),
     ("0", "MaxoutDense"): (
-        Default(
+        UndecidedDefault(
             "init",
             "weights of at most sqrt(6 / (inputs * outputs + nb_feature)) until 0.3.2 and of at most "
             "sqrt(3 / sqrt(nb_feature * inputs * outputs)) in 0.3.3",
         ),
     ),
     ("1", "BatchNormalization"): (
-        Default("epsilon", "1e-06 until 1.0.7, 1e-05 until 1.1 and 0.001 in 1.2"),
-        Default("momentum", "0.9 until 1.0.6 and 0.99 from then on"),
+        UndecidedDefault("epsilon", "1e-06 until 1.0.7, 1e-05 until 1.1 and 0.001 in 1.2"),
+        UndecidedDefault("momentum", "0.9 until 1.0.6 and 0.99 from then on"),
     ),
     ("1", "Convolution1D"): (_FILTERS_1D,),
-    ("1", "Highway"): (Default("transform_bias", "-2 until 1.1 and 1 in 1.2"),),
+    ("1", "Highway"): (UndecidedDefault("transform_bias", "-2 until 1.1 and 1 in 1.2"),),
     ("1", "AtrousConvolution1D"): (_FILTERS_1D,),
     ("1", "ImageDataGenerator"): (
-        Default("featurewise_center", "True until 1.0.1 and False from 1.0.2 on"),
-        Default("featurewise_std_normalization", "True until 1.0.1 and False from 1.0.2 on"),
+        UndecidedDefault("featurewise_center", "True until 1.0.1 and False from 1.0.2 on"),
+        UndecidedDefault("featurewise_std_normalization", "True until 1.0.1 and False from 1.0.2 on"),
     ),
-    ("1", "ImageDataGenerator.flow"): (Default("shuffle", "False until 1.0.3 and True from 1.0.4 on"),),
+    ("1", "ImageDataGenerator.flow"): (UndecidedDefault("shuffle", "False until 1.0.3 and True from 1.0.4 on"),),
     **{("1", name): (_EPSILON_1,) for name in ("RMSprop", "Adagrad", "Adadelta")},
     **{("2", name): (_EPSILON_2,) for name in ("RMSprop", "Adagrad", "Adadelta", "Adam", "Adamax")},
     **{("2", name): (_GATES,) for name in ("GRU", "LSTM", "GRUCell", "LSTMCell")},

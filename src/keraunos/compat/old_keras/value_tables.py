@@ -69,7 +69,7 @@ CONSTRAINTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "MinMaxNorm": ("MinMaxNorm", "low high rate axis", {"low": "min_value", "high": "max_value"}),
 }
 
-# Names that Keras 2 kept of Keras 1, and what they are today.
+# Names of Keras 1 that Keras 2 still had, and today's names.
 CONSTRAINTS_2: Mapping[str, str] = {"maxnorm": "max_norm", "nonneg": "non_neg", "unitnorm": "unit_norm"}
 
 # Short names, by which a history's keys were the long ones.

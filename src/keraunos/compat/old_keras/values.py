@@ -1,4 +1,4 @@
-"""What stands in an argument of old, as today's Keras takes it. Runs on the driver."""
+"""Converts values of old arguments for today's Keras. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _chosen_ordering: dict[str, str] = {}
 
 
 def initializer(value: Any, day: Day) -> Any:
-    """An initializer by its name of that day, or one of today's."""
+    """Returns an initializer by its name of that day, or one of today's."""
     if not isinstance(value, str):
         if callable(value) and not isinstance(value, (type, keras.initializers.Initializer)):
             raise JobError(
@@ -57,7 +57,7 @@ def initializer(value: Any, day: Day) -> Any:
 
 
 def activation(value: Any, day: Day) -> Any:
-    """An activation by its name of that day, or a function."""
+    """Returns an activation by its name of that day, or a function."""
     if value == "hard_sigmoid":
         return own_layers.hard_sigmoid
     if isinstance(value, str) and not day.speaks_keras_2 and value not in ACTIVATIONS:
@@ -66,19 +66,22 @@ def activation(value: Any, day: Day) -> Any:
 
 
 def regularizer(value: Any, day: Day) -> Any:
-    """A regularizer, or one by the name of that day."""
+    """Returns a regularizer, or one by the name of that day."""
     if isinstance(value, str) and not day.speaks_keras_2:
         return named_regularizer(value, day)
     return l1_l2() if value == "l1_l2" else value
 
 
 def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Any:
-    """The function of Keras 2; its class L1L2 has no penalty unless it is given one, and neither has today's name."""
+    """Returns the function of Keras 2.
+
+    Its class L1L2 has no penalty unless it is given one, and neither has today's name.
+    """
     return keras.regularizers.L1L2(l1=l1, l2=l2)
 
 
 def constraint(value: Any, day: Day) -> Any:
-    """A constraint, or one by the name of that day."""
+    """Returns a constraint, or one by the name of that day."""
     if isinstance(value, str) and value in CONSTRAINTS:
         return named_constraint(value, day)
     return value
@@ -95,7 +98,7 @@ def padding(value: Any, _day: Day) -> Any:
 
 
 def data_format(value: Any, day: Day) -> str:
-    """Where the channels of images are."""
+    """Returns where the channels of images are."""
     if value in _ORDERINGS.values():
         return str(value)
     name = image_dim_ordering(day) if value in {None, "default"} else value
@@ -105,12 +108,12 @@ def data_format(value: Any, day: Day) -> str:
 
 
 def image_dim_ordering(day: Day) -> str:
-    """'th' or 'tf': what the program has set, what keras.json says, or the day's default."""
+    """'th' or 'tf': set by the program, in keras.json, or the day's default."""
     return _chosen_ordering.get(day.name) or _configured_ordering() or day.ordering
 
 
 def orders_channels(day: Day) -> bool:
-    """Whether the program or keras.json, rather than a default, says where channels are."""
+    """Returns whether the program or keras.json sets the position of channels."""
     return day.name in _chosen_ordering or _configured_ordering() is not None
 
 
@@ -124,7 +127,7 @@ def set_image_dim_ordering(day: Day, ordering: str) -> None:
 
 
 def named_regularizer(name: str, _day: Day, *arguments: Any, **named: Any) -> Any:
-    """The regularizer that a function or class of `keras.regularizers` gave."""
+    """Returns the regularizer that a function or class of `keras.regularizers` returned."""
     if name in REFUSED_REGULARIZERS:
         raise _gone(f"keras.regularizers.{name}", REFUSED_REGULARIZERS[name])
     if name not in REGULARIZERS:
@@ -135,13 +138,13 @@ def named_regularizer(name: str, _day: Day, *arguments: Any, **named: Any) -> An
 
 
 def named_constraint(name: str, _day: Day, *arguments: Any, **named: Any) -> Any:
-    """The constraint that a class of `keras.constraints` was."""
+    """Returns the constraint that a class of `keras.constraints` was."""
     today, order, renamed = CONSTRAINTS[name]
     return getattr(keras.constraints, today)(**_ordered(name, order, renamed, arguments, named))
 
 
 def loss(value: Any, day: Day) -> Any:
-    """A loss by its name of that day, however nested, or a function."""
+    """Returns a loss by its name of that day, however nested, or a function."""
     if isinstance(value, Mapping):
         return {key: loss(each, day) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -159,7 +162,7 @@ def loss(value: Any, day: Day) -> Any:
 
 
 def margins(name: str, day: Day) -> Any:
-    """A hinge, whose labels 0 are not -1 until Keras 2.2."""
+    """Returns a hinge, whose labels 0 are not -1 until Keras 2.2."""
     return getattr(keras.losses if day.name == "tf2" else own_layers, name)
 
 
@@ -229,7 +232,7 @@ _BY_ENDING: Mapping[str, Callable[[Any, Day], Any]] = {
 
 
 def converted(name: str, value: Any, day: Day) -> Any:
-    """The value of an argument of today's name."""
+    """Returns the value of an argument of today's name."""
     if name in CONVERTERS:
         return CONVERTERS[name](value, day)
     for ending, convert in _BY_ENDING.items():
@@ -239,14 +242,14 @@ def converted(name: str, value: Any, day: Day) -> Any:
 
 
 def _configured_ordering() -> str | None:
-    """What the user's keras.json says, by its name of either time."""
+    """Returns the setting in the user's keras.json, under its old or new name."""
     folder = os.environ.get("KERAS_HOME") or str(Path.home() / ".keras")
     path = Path(folder) / "keras.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # Today's Keras writes this file itself, so that only the old name is a choice of somebody's.
+    # Today's Keras writes this file itself, so only the old name is a choice of the user.
     ordering = config.get("image_dim_ordering") if isinstance(config, dict) else None
     return ordering if ordering in _ORDERINGS else None
 

@@ -20,7 +20,7 @@ _WITH_AXIS = 4  # axes of a kernel of Convolution1D
 
 
 def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[Any]] = list) -> Any:
-    """The layer, which has these weights as soon as it has any."""
+    """Returns the layer, which has these weights as soon as it has any."""
     if weights is None:
         return layer
     if not isinstance(weights, (list, tuple)):
@@ -31,7 +31,7 @@ def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[
         return layer
     build = layer.build
 
-    # Keras looks at the names of a build's arguments.
+    # Keras inspects the names of the arguments of `build`.
     @functools.wraps(build)
     def build_with_weights(*shapes: Any, **named: Any) -> None:
         build(*shapes, **named)
@@ -43,7 +43,7 @@ def with_weights(layer: Any, weights: Any, laid_out: Callable[[list[Any]], list[
 
 
 def laid_out(name: str, channels_first: bool) -> Callable[[list[Any]], list[Any]]:
-    """What makes of a layer's weights as they lay in Keras 0 and 1 those of today."""
+    """Returns the function that converts a layer's weights from Keras 0 and 1 to today's layout."""
     return functools.partial(_laid_out, name, channels_first)
 
 
@@ -64,7 +64,7 @@ def _laid_out(name: str, channels_first: bool, weights: list[Any]) -> list[Any]:
         return [kernel[:, 0], *weights[1:]]
     if channels_first and kernel.ndim >= _WITH_AXIS:
         raise JobError(
-            f"`weights` of {name} must be left out where channels come first: whether a kernel is turned around "
+            f"`weights` of {name} must be left out if channels come first: whether a kernel is turned around "
             "depends on the backend that it was trained with, Theano or TensorFlow, and nothing tells which. Received: "
             f"a kernel of the shape {kernel.shape}. Call set_weights on the layer with a kernel that has its filters "
             "last, as (rows, columns, channels, filters); turn rows and columns around if it is Theano's."

@@ -14,10 +14,13 @@ _ARGUMENTS = ("trainerNum", "pServerNum")
 
 
 def slots_of(source: bytes) -> int | None:
-    """The most trainers and servers together that a call of `setCluster` with plain numbers asks for; `None`: none."""
+    """Returns the most trainers and servers together that a call of `setCluster` with plain numbers asks for.
+
+    `None`: none.
+    """
     tree = tree_of(source)
     if tree is None:
-        # Whoever runs the program tells what is wrong with it.
+        # Errors of the program are reported when it runs.
         return None
     asked = [_numbers(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_cluster(node)]
     return max((sum(each) for each in asked), default=None)

@@ -1,7 +1,7 @@
 """Paddle's configuration language: `from config_parser import *`. Runs on the driver.
 
 A configuration is a function or a file that calls `Settings`, `Inputs`, `Outputs` and `Layer`; `parse_config` runs it
-and gives a `TrainerConfig`, all sizes worked out.
+and returns a `TrainerConfig` with all sizes computed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ __all__ += list(LAYER_CLASSES)
 
 
 def parse_config(trainer_config: Any, config_arg_str: str = "") -> TrainerConfig:
-    """Run a configuration and give what it describes.
+    """Run a configuration. Returns what it describes.
 
     Args:
         trainer_config: a function without arguments, or the path of a file. Both find every name of the language; the
@@ -117,7 +117,7 @@ def parse_config(trainer_config: Any, config_arg_str: str = "") -> TrainerConfig
 
 
 class _WhenUsed(type):
-    """Stands for the estimator, so that a configuration can be parsed where nothing of Spark is loaded."""
+    """Stands for the estimator, so that a configuration can be parsed if nothing of Spark is loaded."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         return _estimator()(*arguments, **keywords)

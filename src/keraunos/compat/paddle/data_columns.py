@@ -1,7 +1,7 @@
 """Which column feeds which data layer, and what its rows are. Runs on the driver.
 
 Labels go to the data layer that a cost compares with, features to the other one; a network with more of either takes
-columns of the layers' own names, or a mapping. Sequences are brought to one length, with lengths beside them.
+columns of the layers' own names, or a mapping. Sequences are padded to one length, with columns for their lengths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keraunos.job.pixels import Pixels
 from keraunos.launch.spark import quoted
 from keraunos.ml.schema import find_field, is_image, is_vector
 
-# What a column is called while it is brought to one length.
+# The name of a column while it is padded to one length.
 _PADDED = "__paddle_{}"
 # Costs whose second input is the number of a class of their first.
 _CLASSES = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm", "crf"})
@@ -47,7 +47,7 @@ class Sources:
 
 
 def label_layers(model: ModelConfig) -> tuple[str, ...]:
-    """The data layers that costs and evaluators compare with, and that feed nothing else."""
+    """Returns the data layers that costs and evaluators compare with, and that feed nothing else."""
     uses: dict[str, set[bool]] = {}
     for layer in model.layers:
         for at, each in enumerate(layer.inputs):
@@ -57,7 +57,7 @@ def label_layers(model: ModelConfig) -> tuple[str, ...]:
 
 
 def feature_layers(model: ModelConfig) -> tuple[str, ...]:
-    """The data layers that a prediction needs."""
+    """Returns the data layers that a prediction needs."""
     labels = label_layers(model)
     return tuple(layer.name for layer in _data(model) if layer.name not in labels)
 
@@ -89,7 +89,7 @@ def columns_of(
 def sources_of(
     model: ModelConfig, columns: Mapping[str, str], schema: Any, given: Mapping[str, str] | None = None
 ) -> Sources:
-    """What the data layers take, by what the network does with them and what the columns are."""
+    """Returns the types of the data layers, from their use in the network and from the columns."""
     told = {name: DataKind(kind) for name, kind in (given or {}).items()}
     kinds = data_kinds.inferred(model, told)
     by_name = {layer.name: layer for layer in _data(model)}
@@ -103,7 +103,7 @@ def sources_of(
 
 
 def known_numbers(model: ModelConfig) -> dict[str, int]:
-    """How many classes the labels of classifying costs may have, and how many rows the tables of ids have."""
+    """Returns how many classes the labels of classifying costs may have, and how many rows the tables of ids have."""
     found = {}
     for layer in model.layers:
         for each in layer.inputs:
@@ -118,7 +118,7 @@ def known_numbers(model: ModelConfig) -> dict[str, int]:
 
 
 def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -> tuple[Any, dict[str, str]]:
-    """The DataFrame with sequences brought to one length, and the column of each of the model's inputs."""
+    """Returns the DataFrame with sequences padded to one length, and the column of each of the model's inputs."""
     inputs = dict(sources.columns)
     longest = _longest(dataset, sources)
     for name, steps in longest.items():
@@ -136,7 +136,7 @@ def readied(dataset: Any, sources: Sources, layers: Mapping[str, LayerConfig]) -
 
 
 def slots_of(sources: Sources, inputs: Mapping[str, str], layers: Mapping[str, LayerConfig], pixels: Any) -> list[Slot]:
-    """What a worker reads for each of the model's inputs."""
+    """Returns the column that a worker reads for each of the model's inputs."""
     slots = []
     for name, column in inputs.items():
         if name.endswith(LENGTH) and name not in layers:
@@ -169,7 +169,7 @@ def pixels_of(options: Any) -> Pixels:
 
 
 def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
-    """How many steps the longest sequence of each data layer has; ids that the network does not know raise."""
+    """Returns the length of the longest sequence of each data layer. Ids outside the network's range raise an error."""
     varying = [name for name in sources.columns if _varies(sources.kinds[name])]
     asked = []
     for name in varying:
@@ -191,7 +191,7 @@ def _longest(dataset: Any, sources: Sources) -> dict[str, int]:
             wrong = most if most >= known else least
             raise DataError(
                 f"The data layer {name!r} takes numbers from 0 to {known - 1}. Received: {wrong} in column "
-                f"{sources.columns[name]!r}. Number what it stands for from 0, or give the layer a larger size."
+                f"{sources.columns[name]!r}. Number the values from 0, or give the layer a larger size."
             )
         longest[name] = max(1, int(steps))
     return longest
@@ -206,7 +206,7 @@ def _varies(kind: DataKind) -> bool:
 
 
 def _kind_of(layer: LayerConfig, inferred: DataKind, field: StructField) -> DataKind:
-    """What the network takes, in the form that the column has."""
+    """Returns the network's input type in the form of the column."""
     data_type = field.dataType
     if is_image(data_type):
         return DataKind(data_kinds.DENSE_VECTOR, _image(layer))
@@ -227,7 +227,7 @@ def _kind_of(layer: LayerConfig, inferred: DataKind, field: StructField) -> Data
 
 
 def _image(layer: LayerConfig) -> tuple[int, int, int]:
-    """The height, width and channels of a data layer of images."""
+    """Returns the height, width and channels of a data layer of images."""
     height, width = layer.attributes.get("height"), layer.attributes.get("width")
     if height and width:
         return int(height), int(width), layer.size // (int(height) * int(width))

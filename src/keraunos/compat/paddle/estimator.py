@@ -37,12 +37,12 @@ from keraunos.ml.params import HasPredictionCol, HasProbabilityCol, HasServing, 
 from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 from keraunos.ml.rendering import ArrayColumns, ClassColumns, NumberColumn, Rendering
 
-# Costs of a prediction that is one probability a class.
+# Costs of a prediction that is one probability per class.
 _CLASSIFYING = frozenset({"multi-class-cross-entropy", "multi_class_cross_entropy_with_selfnorm"})
 
 
 def trainer_config(value: Any) -> str:
-    """A configuration as text, which is what a Param can hold."""
+    """Returns a configuration as text, which is what a Param can hold."""
     if isinstance(value, TrainerConfig):
         return value.to_json()
     if isinstance(value, str):
@@ -94,7 +94,7 @@ class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
     )
 
     def _given_columns(self) -> tuple[dict[str, str], str]:
-        """The columns that were given by layer, and the one for a single layer of features."""
+        """Returns the columns that were given by layer, and the one for a single layer of features."""
         features = self.getFeaturesCol()
         if isinstance(features, Mapping):
             return {**self.getInputCols(), **{name: str(column) for name, column in features.items()}}, ""
@@ -102,7 +102,7 @@ class HasPaddleColumns(HasServing, HasPredictionCol, HasProbabilityCol):
 
 
 class HasTraining(Settings):
-    """What Paddle's trainer was told on its command line."""
+    """The command line options of Paddle's trainer."""
 
     config, setConfig = writable_param("The configuration, as parse_config gives it.", trainer_config)
     labelCol, getLabelCol, setLabelCol = param(
@@ -124,8 +124,8 @@ class HasTraining(Settings):
     )
     seed, getSeed, setSeed = param("What random numbers are drawn from.", conversion.whole_number("seed"), default=1)
     initModelPath, getInitModelPath, setInitModelPath = param(
-        "A folder of Paddle's parameter files to start from, on any Hadoop file system; in place of what the "
-        "configuration says in init_model_path.",
+        "A folder of Paddle's parameter files to start from, on any Hadoop file system; instead of init_model_path of "
+        "the configuration.",
         _path,
     )
     listeners, getListeners, setListeners = param(
@@ -141,7 +141,7 @@ class HasTraining(Settings):
     )
 
     def getConfig(self) -> TrainerConfig:
-        """The configuration."""
+        """Returns the configuration."""
         text = self._get("config")
         if text is None:
             raise JobError(
@@ -155,7 +155,7 @@ class HasTraining(Settings):
 
 
 class PaddleModel(FittedModel, HasPaddleColumns):
-    """A trained Paddle network; `transform` adds a class and its probabilities, or what else the network gives."""
+    """A trained Paddle network; `transform` adds a class and its probabilities, or other outputs of the network."""
 
     format = KERAS
 
@@ -165,7 +165,7 @@ class PaddleModel(FittedModel, HasPaddleColumns):
         return TrainerConfig.from_json(self._facts["config"])
 
     def parameters(self) -> dict[str, Any]:
-        """The values of the network's parameters by their Paddle names, in Paddle's layout."""
+        """Returns the values of the network's parameters by their Paddle names, in Paddle's layout."""
         return parameter_values(self.model)
 
     def saveParameters(self, path: str) -> None:
@@ -211,16 +211,16 @@ class Paddle(Estimator, HasPaddleColumns, HasTraining, MLReadable, MLWritable): 
         self.setParams(**params)
 
     def write(self) -> PartsWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return PartsWriter(self)
 
     @classmethod
     def read(cls) -> PartsReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return PartsReader(cls)
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """What `fit` would do, for a search to run; `workers` in place of `trainerNum`."""
+        """Returns the plan of `fit`, for a search; `workers` in place of `trainerNum`."""
         config, trainers = self.getConfig(), workers or self.getTrainerNum()
         sources = self._sources(config.model_config, dataset.schema)
         layers = layers_of(config.model_config)
@@ -329,14 +329,14 @@ def keras_models(
 ) -> tuple[Any, Any]:
     """The Keras models of a configuration: the one to train, compiled, and the one that predicts; they share weights.
 
-    `kinds` says what data layers take where the network does not tell, in the words of Paddle's data providers.
+    `kinds` gives the types of data layers that do not follow from the network, as in Paddle's data providers.
     """
     network = lower(config.model_config, {name: DataKind(kind) for name, kind in (kinds or {}).items()}, seed)
     return compiled(network, config, trainers, None), network.predictor()
 
 
 def compiled(network: LoweredNetwork, config: TrainerConfig, trainers: int, samples_per_pass: int | None) -> Any:
-    """The model to train, with Paddle's own way to step."""
+    """Returns the model to train, with Paddle's own way to step."""
     trainer = network.trainer()
     names = ["cost", *network.evaluators]
     trainer.compile(
@@ -350,12 +350,12 @@ def compiled(network: LoweredNetwork, config: TrainerConfig, trainers: int, samp
 
 
 def layers_of(model: ModelConfig) -> dict[str, LayerConfig]:
-    """The data layers by name."""
+    """Returns the data layers by name."""
     return {layer.name: layer for layer in model.layers if layer.type == "data"}
 
 
 def parameter_values(model: Any) -> dict[str, Any]:
-    """The parameters of a lowered model by their Paddle names."""
+    """Returns the parameters of a lowered model by their Paddle names."""
     return {name: np.array(keras.ops.convert_to_numpy(each.value)) for name, each in _parameters(model).items()}
 
 

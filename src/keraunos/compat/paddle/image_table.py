@@ -1,7 +1,7 @@
 """`sqlContext.loadImageTable(path, size)`. Runs on the driver; images are decoded on executors.
 
 The document reads a folder of images, one sub-folder a class, into a table with the columns `label` and `image`. The
-method was the Spark build's own; here it is a function, and `install` gives it to Spark's classes.
+method was the Spark build's own; here it is a function, and `install` returns it to Spark's classes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from keraunos.data.images import read_images
 
 
 def load_image_table(spark: Any, path: str, size: int | None = None, **options: Any) -> Any:
-    """The images under a folder as a DataFrame with the columns `image` and `label`.
+    """Returns the images under a folder as a DataFrame with the columns `image` and `label`.
 
     Args:
         spark: a session or an `SQLContext`.

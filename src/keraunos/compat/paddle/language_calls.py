@@ -37,7 +37,7 @@ def Settings(**settings: Any) -> None:
 
 
 def Inputs(*names: str) -> None:
-    """The data layers, in the order in which the rows bring them."""
+    """The data layers, in the order of a row's entries."""
     state = current("Inputs")
     state.inputs = [*(state.inputs or ()), *names]
 
@@ -49,7 +49,7 @@ def Outputs(*names: str) -> None:
 
 
 def Layer(name: str | None = None, type: str | None = None, **xargs: Any) -> LayerConfig:  # noqa: A002 - Paddle's word
-    """Define a layer of a type, and give it back with its size."""
+    """Define a layer of a type. Returns it with its size."""
     state = current("Layer")
     if name is None or type is None:
         raise ModelError(f"`Layer` must say its name and its type. Received: name={name!r}, type={type!r}.")
@@ -120,7 +120,7 @@ def Parameter(name: str, size: int, dims: Any = (), **attributes: Any) -> Parame
 
 
 def get_config_arg(name: str, type: Callable[[Any], Any], default: Any = None) -> Any:  # noqa: A002 - Paddle's word
-    """A config arg, as the type makes it of its text; the default where there is none."""
+    """Returns a config arg, as the type makes it of its text; the default if there is none."""
     args = current("get_config_arg").args
     if name not in args:
         return default
@@ -139,7 +139,7 @@ def Import(config_file: str, local_args: dict[str, Any] | None = None) -> None:
 
 
 def model_type(name: str) -> None:
-    """What kind of network Paddle would run it as; nothing but `nn` and `recurrent_nn` is there."""
+    """The kind of network in Paddle; only `nn` and `recurrent_nn` exist."""
     state = current("model_type")
     if name not in ("nn", "recurrent_nn"):
         raise ModelError(one_of("model_type", name, ("nn", "recurrent_nn")))
@@ -198,7 +198,7 @@ def _refused(name: str, instead: str) -> Callable[..., None]:
 
 
 def default_device(device: int) -> None:
-    """Accepted; where a layer runs is decided by Spark."""
+    """Accepted and ignored: Spark decides where a layer runs."""
     current("default_device")
     logger.info("`default_device(%r)` changes nothing; where a layer runs is decided by Spark.", device)
 

@@ -14,9 +14,9 @@ from keraunos.errors import ModelError
 def define_parameter(
     state: Configuration, name: str, size: int, dims: Sequence[int], said: Mapping[str, Any], owner: str = ""
 ) -> ParameterConfig:
-    """The parameter of that name: a new one, or the one that a layer before has defined.
+    """Returns the parameter of that name: a new one, or the one that a layer before has defined.
 
-    What was said first holds for a shared one; its size and dimensions must be the same everywhere.
+    For a shared parameter the first definition applies; its size and dimensions must be the same everywhere.
     """
     shape = tuple(int(each) for each in dims)
     if name in state.parameters:

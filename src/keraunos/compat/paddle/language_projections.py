@@ -1,15 +1,15 @@
-"""What a mixed layer is made of: projections of one input, operators of several. Runs on the driver."""
+"""The parts of a mixed layer: projections of one input, operators of several. Runs on the driver."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from keraunos.compat.paddle.language_values import Conv, Value
+from keraunos.compat.paddle.language_values import ConfigValue, Conv
 
 
 @dataclass(frozen=True)
-class Projection(Value):
+class Projection(ConfigValue):
     """One input of a mixed or concat2 layer, and what becomes of it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Projection(Value):
 
 @dataclass(frozen=True)
 class IdentityProjection(Projection):
-    """The input as it is."""
+    """The unchanged input."""
 
     kind = "identity"
     size: int = 0
@@ -60,7 +60,7 @@ class IdentityOffsetProjection(Projection):
 
 @dataclass(frozen=True)
 class DotMulProjection(Projection):
-    """Each column times a weight of its own."""
+    """Each column times its own weight."""
 
     kind = "dot_mul"
     size: int = 0
@@ -111,7 +111,7 @@ class ContextProjection(Projection):
 
 @dataclass(frozen=True)
 class ConvProjection(Projection):
-    """A convolution with weights of its own."""
+    """A convolution with its own weights."""
 
     kind = "conv"
     num_filters: int | None = None
@@ -121,13 +121,13 @@ class ConvProjection(Projection):
 
 @dataclass(frozen=True)
 class ConvTransProjection(ConvProjection):
-    """A transposed convolution with weights of its own."""
+    """A transposed convolution with its own weights."""
 
     kind = "convt"
 
 
 @dataclass(frozen=True)
-class Operator(Value):
+class Operator(ConfigValue):
     """A term of a mixed layer that reads several inputs and has no parameter."""
 
     kind: ClassVar[str] = ""
@@ -145,7 +145,7 @@ class DotMulOperator(Operator):
 
 @dataclass(frozen=True)
 class ConvOperator(Operator):
-    """The first input convolved with the second: each row brings its own filters."""
+    """The first input convolved with the second: each row has its own filters."""
 
     kind = "conv"
     num_filters: int | None = None

@@ -26,7 +26,7 @@ _MISSING = object()
 
 
 def parse(source: Any, config_args: str, names: Mapping[str, Any]) -> TrainerConfig:
-    """Run a function or a file with these names at hand, and give the configuration that it writes."""
+    """Run a function or a file with these names available, and return the configuration that it writes."""
     state = Configuration(args=parsed_args(config_args), extras={_NAMES: names})
     if "extension_module_name" in state.args:
         raise ModelError(
@@ -63,7 +63,7 @@ def run_file(state: Configuration, file: str | os.PathLike[str], further: Mappin
 
 
 def parsed_args(text: str) -> dict[str, str]:
-    """What "k=v,k2=v2" says."""
+    """Returns the dict of "k=v,k2=v2"."""
     args = {}
     for each in filter(None, (part.strip() for part in (text or "").split(","))):
         name, equals, value = each.partition("=")

@@ -1,4 +1,4 @@
-"""`Settings`: what it knows, what it refuses, what it makes of it. Runs on the driver."""
+"""`Settings`: its arguments, those that are refused, and its result. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AT_LEAST_ONE = ("batch_size", "num_batches_per_send_parameter", "num_batches_pe
 
 
 def checked_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Settings` was told, checked; what has no effect is left out."""
+    """Returns the checked arguments of `Settings`, without those that have no effect."""
     known = {*settings_names(), *_OF_THE_TRAINER, *_WITHOUT_EFFECT}
     kept = {}
     for name, value in said.items():
@@ -55,7 +55,7 @@ def checked_settings(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def optimization(settings: Mapping[str, Any]) -> OptimizationConfig:
-    """The optimization that checked settings describe."""
+    """Returns the optimization that checked settings describe."""
     if "batch_size" not in settings:
         raise ModelError(
             "The configuration sets no `batch_size`. Expected a call of Settings(batch_size=…). "
@@ -68,7 +68,7 @@ def optimization(settings: Mapping[str, Any]) -> OptimizationConfig:
 
 
 def trainer(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What is meant for the trainer and not for the optimization."""
+    """Returns the settings of the trainer, without those of the optimization."""
     return {name: value for name, value in settings.items() if name in _OF_THE_TRAINER}
 
 

@@ -1,6 +1,6 @@
 """The configuration that is being written while `parse_config` runs. Runs on the driver.
 
-Paddle kept this in globals of a module, and one configuration found what another had left. Here every parse has its own
+Paddle stored this in globals of a module, so one configuration saw the state of another. Here every parse has its own
 `Configuration`, which a function of the language finds through `current`, and which is gone when the parse ends.
 """
 
@@ -19,7 +19,7 @@ from keraunos.errors import ModelError
 
 @dataclass
 class ParameterDefaults:
-    """What `default_initial_std(…)` and its like have set; it holds for parameters that are defined afterwards."""
+    """The values set by `default_initial_std(…)` and similar functions, for parameters that are defined afterwards."""
 
     initial_std: float = 0.01
     initial_mean: float = 0.0
@@ -38,9 +38,9 @@ class Configuration:
     Attributes:
         args: what `get_config_arg` reads.
         folder: where files that `Import` names are looked for.
-        images: height and width of what a layer gives, where that is known to be an image.
+        images: height and width of what a layer returns, where that is known to be an image.
         inputs, outputs: what `Inputs` and `Outputs` named; `None` before they were called.
-        extras: whatever another vocabulary keeps for this parse, by a name of its own.
+        extras: whatever another vocabulary keeps for this parse, by its own name.
     """
 
     args: dict[str, str] = field(default_factory=dict)
@@ -57,12 +57,12 @@ class Configuration:
     extras: dict[str, Any] = field(default_factory=dict)
 
     def flag(self, name: str) -> bool:
-        """Whether a config arg says yes; `False` without it."""
+        """Returns a config arg as a boolean; `False` without it."""
         return truth(name, self.args[name]) if name in self.args else False
 
 
 def truth(name: str, text: str) -> bool:
-    """What a config arg means as a boolean."""
+    """Returns a config arg as a boolean."""
     if text in ("True", "1", "true"):
         return True
     if text in ("False", "0", "false"):
@@ -71,7 +71,7 @@ def truth(name: str, text: str) -> bool:
 
 
 def current(caller: str) -> Configuration:
-    """The configuration that is being written; `caller` is the function of the language that asks for it."""
+    """Returns the configuration that is being written; `caller` is the function of the language that asks for it."""
     found = _CURRENT.get()
     if found is None:
         raise ModelError(

@@ -1,6 +1,6 @@
-"""What a configuration writes inside a layer: `Input`, `Bias`, `Conv`, `Pool` … Runs on the driver.
+"""The objects inside a layer's configuration: `Input`, `Bias`, `Conv`, `Pool` … Runs on the driver.
 
-Arguments have the names and the order of Paddle's own. `None` is "not said": a default holds.
+Arguments have the names and the order of Paddle's own. `None` means not given: a default applies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from keraunos.errors import ModelError
 
-# What `Input`, `Bias`, projections and `Parameter` say of a parameter.
+# The arguments of `Input`, `Bias`, projections and `Parameter` for a parameter.
 PARAMETER_ATTRIBUTES = (
     "learning_rate",
     "momentum",
@@ -30,15 +30,15 @@ PARAMETER_ATTRIBUTES = (
     "is_shared",
 )
 
-# What an input may say that belongs to it alone; each is a field of `Input`.
+# The arguments that belong to an input alone; each is a field of `Input`.
 INPUT_SETTINGS = ("conv", "norm", "pool", "image", "block_expand", "bilinear_interp", "maxout", "spp", "pad")
 
 
-class Value:
+class ConfigValue:
     """Refuses keywords that it does not have, naming the nearest."""
 
     def __new__(cls, *_: Any, **keywords: Any) -> Self:
-        """An empty value, once the keywords are known to be right."""
+        """Returns an empty value, once the keywords are known to be right."""
         known = [each.name for each in fields(cls)]  # type: ignore[arg-type]
         for keyword in keywords:
             if keyword not in known:
@@ -47,7 +47,7 @@ class Value:
 
 
 def unknown(owner: str, what: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that an owner does not know, with the nearest one as a hint."""
+    """Returns the message for a name that an owner does not know, with the nearest one as a hint."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Leave out {name!r}."
@@ -55,7 +55,7 @@ def unknown(owner: str, what: str, name: str, known: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Bias(Value):
+class Bias(ConfigValue):
     """The bias of a layer, for `bias=`."""
 
     parameter_name: str | None = None
@@ -75,8 +75,8 @@ class Bias(Value):
 
 
 @dataclass(frozen=True)
-class Conv(Value):
-    """A convolution; sides that are not said for y are those of x."""
+class Conv(ConfigValue):
+    """A convolution; sizes that are not given for y are those of x."""
 
     filter_size: int
     channels: int
@@ -98,7 +98,7 @@ class ConvTrans(Conv):
 
 
 @dataclass(frozen=True)
-class Pool(Value):
+class Pool(ConfigValue):
     """A pooling; `start` is where the first window begins, on both axes."""
 
     pool_type: str
@@ -114,7 +114,7 @@ class Pool(Value):
 
 
 @dataclass(frozen=True)
-class SpatialPyramidPool(Value):
+class SpatialPyramidPool(ConfigValue):
     """Pooling into 1, 4, 16 … cells, `pyramid_height` times."""
 
     pool_type: str
@@ -123,7 +123,7 @@ class SpatialPyramidPool(Value):
 
 
 @dataclass(frozen=True)
-class Pad(Value):
+class Pad(ConfigValue):
     """Zeros before and after each axis, as pairs."""
 
     channels: int
@@ -133,7 +133,7 @@ class Pad(Value):
 
 
 @dataclass(frozen=True)
-class Norm(Value):
+class Norm(ConfigValue):
     """A normalization of responses."""
 
     norm_type: str
@@ -147,7 +147,7 @@ class Norm(Value):
 
 
 @dataclass(frozen=True)
-class Image(Value):
+class Image(ConfigValue):
     """The channels of an input that is an image."""
 
     channels: int
@@ -155,7 +155,7 @@ class Image(Value):
 
 
 @dataclass(frozen=True)
-class BlockExpand(Value):
+class BlockExpand(ConfigValue):
     """Patches of an image as the steps of a sequence."""
 
     channels: int
@@ -172,7 +172,7 @@ class BlockExpand(Value):
 
 
 @dataclass(frozen=True)
-class MaxOut(Value):
+class MaxOut(ConfigValue):
     """The largest of `groups` consecutive channels."""
 
     channels: int
@@ -182,7 +182,7 @@ class MaxOut(Value):
 
 
 @dataclass(frozen=True)
-class BilinearInterp(Value):
+class BilinearInterp(ConfigValue):
     """An image of another size."""
 
     out_size_x: int | None = None
@@ -191,7 +191,7 @@ class BilinearInterp(Value):
 
 
 @dataclass(frozen=True)
-class Input(Value):
+class Input(ConfigValue):
     """One input of a layer: where it comes from, the parameter on it, and what else belongs to it."""
 
     input_layer_name: str
@@ -227,6 +227,6 @@ class Input(Value):
 
 
 def parameter_attributes(value: Any) -> dict[str, Any]:
-    """What a value says of its parameter; what it leaves open is left out."""
+    """Returns a value's arguments for its parameter, without those that are not given."""
     told = {name: getattr(value, name, None) for name in PARAMETER_ATTRIBUTES}
     return {name: each for name, each in told.items() if each is not None}

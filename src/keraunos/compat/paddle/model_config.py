@@ -1,4 +1,4 @@
-"""What a Paddle configuration says, as plain data. Runs on the driver and on workers.
+"""A Paddle configuration as plain data. Runs on the driver and on workers.
 
 The configuration language writes it, and everything else here reads nothing but it: the lowering to a Keras model, the
 summary, the update rules, parameter files. Names are those of Paddle's own protocol buffers.
@@ -65,7 +65,7 @@ class LayerConfig:
     """One layer, its sizes worked out.
 
     Attributes:
-        size: the width of a row that it gives.
+        size: the width of a row of its output.
         bias: the name of its bias parameter; `None` without one.
         coeff: for costs, a factor on the gradient.
         operators: of a mixed layer: mappings with `type`, `input_indices`, `input_sizes`, `output_size` and their own.
@@ -108,11 +108,11 @@ class ModelConfig:
     type: str = "nn"
 
     def layer(self, name: str) -> LayerConfig:
-        """The layer of that name."""
+        """Returns the layer of that name."""
         return next(layer for layer in self.layers if layer.name == name)
 
     def parameter(self, name: str) -> ParameterConfig:
-        """The parameter of that name."""
+        """Returns the parameter of that name."""
         return next(parameter for parameter in self.parameters if parameter.name == name)
 
 
@@ -146,7 +146,7 @@ class OptimizationConfig:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """A whole configuration: the network, how it is trained, and what Paddle's trainer was told besides."""
+    """A whole configuration: the network, its training, and the other options of Paddle's trainer."""
 
     model_config: ModelConfig
     opt_config: OptimizationConfig
@@ -156,41 +156,41 @@ class TrainerConfig:
     config_args: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Text that `from_json` reads back."""
+        """Returns text that `from_json` reads back."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> TrainerConfig:
-        """The configuration that `to_json` wrote."""
+        """Returns the configuration that `to_json` wrote."""
         data = json.loads(text)
         return cls(**{**data, "model_config": _model(data["model_config"]),
                       "opt_config": OptimizationConfig(**data["opt_config"])})  # fmt: skip
 
 
 def keras_name(name: str) -> str:
-    """What a layer or a parameter is called in Keras: neither paths nor PyTorch take every character."""
+    """Returns the name of a layer or a parameter in Keras: paths and PyTorch do not accept every character."""
     return name.replace("/", "_").replace(".", "-")
 
 
 def layer_to_json(layer: LayerConfig) -> dict[str, Any]:
-    """Plain data that `layer_from_json` reads back."""
+    """Returns plain data that `layer_from_json` reads back."""
     told: dict[str, Any] = json.loads(json.dumps(asdict(layer)))
     return told
 
 
 def layer_from_json(data: Mapping[str, Any]) -> LayerConfig:
-    """The layer that `layer_to_json` described."""
+    """Returns the layer that `layer_to_json` described."""
     inputs = tuple(InputConfig(**each) for each in data["inputs"])
     return LayerConfig(**{**data, "inputs": inputs, "operators": tuple(data["operators"])})
 
 
 def parameter_from_json(data: Mapping[str, Any]) -> ParameterConfig:
-    """The parameter that `dataclasses.asdict` described."""
+    """Returns the parameter that `dataclasses.asdict` described."""
     return ParameterConfig(**{**data, "dims": tuple(data["dims"])})
 
 
 def settings_names() -> tuple[str, ...]:
-    """Every name that `Settings` knows of the optimization."""
+    """Returns all names of `Settings` for the optimization."""
     return tuple(each.name for each in fields(OptimizationConfig))
 
 

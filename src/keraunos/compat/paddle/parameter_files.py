@@ -36,7 +36,7 @@ def save_parameters(folder: str, parameters: Arrays, *, spark: SparkSession | No
 
 
 def load_parameters(folder: str, like: Arrays, *, spark: SparkSession | None = None) -> dict[str, npt.NDArray[Any]]:
-    """The parameters of a folder, by name, in the shapes and types of `like`; all of them must be there."""
+    """Returns the parameters of a folder, by name, in the shapes and types of `like`; all of them must be there."""
     files = _folder(folder, spark)
     loaded = {}
     for name, values in like.items():
@@ -52,13 +52,16 @@ def load_parameters(folder: str, like: Arrays, *, spark: SparkSession | None = N
 
 
 def to_bytes(values: npt.NDArray[Any]) -> bytes:
-    """The content of a parameter's file."""
+    """Returns the content of a parameter's file."""
     flat = np.ascontiguousarray(values, _NUMBER)
     return _HEADER.pack(VERSION, _NUMBER.itemsize, flat.size) + flat.tobytes()
 
 
 def from_bytes(content: bytes, *, name: str, size: int | None = None) -> npt.NDArray[np.float32]:
-    """The numbers of a parameter's file, flat; `name` is what an error calls it, `size` how many there have to be."""
+    """Returns the numbers of a parameter's file, flat.
+
+    `name` is what an error calls it, `size` how many there have to be.
+    """
     if len(content) < _HEADER.size:
         raise _wrong(name, f"a header of {_HEADER.size} bytes", f"{len(content)} bytes", "The file was cut off")
     version, width, count = _HEADER.unpack_from(content)
@@ -77,7 +80,7 @@ def from_bytes(content: bytes, *, name: str, size: int | None = None) -> npt.NDA
 
 
 def _folder(path: str, spark: SparkSession | None) -> GivenPath:
-    """The folder; with a session a plain path is one of Hadoop's default file system."""
+    """Returns the folder; with a session a plain path is one of Hadoop's default file system."""
     return given_path(path, "folder", spark=spark, plain_by_hadoop=spark is not None)
 
 

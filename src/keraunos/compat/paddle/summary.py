@@ -9,7 +9,7 @@ from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, Optimi
 _HEAD = ("Layer", "Type", "Shape", "Size", "Inputs", "Parameters", "Weights")
 _RIGHT = (3, 6)
 
-# Where the settings of an input keep the image that a layer gives: height and width.
+# The settings of an input with the size of a layer's output image: height and width.
 _SIDES = {
     "conv": ("output_y", "output_x"),
     "pool": ("output_y", "output_x"),
@@ -21,7 +21,7 @@ _SIDES = {
 
 
 def summary(config: TrainerConfig) -> str:
-    """The table, with totals below it; a parameter that several layers share counts once in the totals."""
+    """Returns the table, with totals below it; a parameter that several layers share counts once in the totals."""
     model = config.model_config
     sizes = {parameter.name: parameter.size for parameter in model.parameters}
     seen: set[str] = set()
@@ -30,7 +30,7 @@ def summary(config: TrainerConfig) -> str:
 
 
 def layer_shape(layer: LayerConfig) -> tuple[int, ...]:
-    """Channels, height and width of the image that a layer gives; its size alone where it gives none."""
+    """Channels, height and width of the image that a layer returns; its size alone where it gives none."""
     transposed = layer.type.endswith("convt")
     for each in layer.inputs:
         for kind, sides in _SIDES.items():

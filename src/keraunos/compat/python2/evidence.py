@@ -1,6 +1,6 @@
-"""What tells a program for Python 2 from one for Python 3. Runs on the driver and on executors.
+"""Detects whether a program is for Python 2 or for Python 3. Runs on the driver and on executors.
 
-A source that today's Python compiles is taken for Python 2 only where it uses a name that no Python 3 has, binds it
+A source that today's Python compiles is taken for Python 2 only if it uses a name that no Python 3 has, binds it
 nowhere, asks nowhere which Python it runs on, and has nothing in it that only Python 3 has.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-# Builtins; those of the second kind are also names that a star import may bring.
+# Builtins; a star import may also define those of the second kind.
 STRONG = frozenset({"StandardError", "basestring", "execfile", "raw_input", "unichr", "unicode", "xrange"})
 WEAK = frozenset({"apply", "buffer", "cmp", "file", "intern", "long", "reduce", "reload"})
 METHODS = frozenset({"has_key", "iteritems", "iterkeys", "itervalues", "viewitems", "viewkeys", "viewvalues"})
@@ -34,11 +34,11 @@ ATTRIBUTES = {
 
 _WORDS = sorted({*STRONG, *WEAK, *METHODS, *MODULES}.union(*ATTRIBUTES.values()))
 _ANY = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b|^\s*print\b", re.MULTILINE)
-# Whoever uses one of these knows that there are two Pythons, and has provided for today's.
+# A program that uses one of these supports both Pythons.
 _KNOWS_BOTH = frozenset({"PY2", "PY3", "PY_3", "python_2_unicode_compatible", "version_info", "hexversion"})
 _BRIDGES = frozenset({"builtins", "future", "past", "six"})
 
-# Lines that no Python 3 takes, for when fissix is not there to say so.
+# Lines that no Python 3 accepts, for use without fissix.
 _OLD_SYNTAX = re.compile(
     r"""^\s*(?:print\s*(?:$|["'\w>`\[{~-])|exec\s+[^(=\s]|raise\s+[\w.]+\s*,|except\s+[^:]+,\s*\w+\s*:)"""
     r"""|`[^`]+`|<>|\blambda\s*\(|\bdef\s+\w+\(.*\(\s*\w+\s*,|\b0\d+\b|\b\d+[lL]\b|\bur["']""",
@@ -47,15 +47,15 @@ _OLD_SYNTAX = re.compile(
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Python2Evidence:
     """Where a program shows that it is for Python 2."""
 
     line: int
     text: str
 
 
-def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence | None:
-    """The first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
+def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Python2Evidence | None:
+    """Returns the first name of Python 2 in a source that today's Python compiles; `None` if it is not for Python 2.
 
     One `beside` a program for Python 2 needs no such name.
     """
@@ -68,23 +68,23 @@ def of_python_2(source: bytes, path: str, *, beside: bool = False) -> Evidence |
         return None
     seen = _Names(Path(path).parent)
     seen.visit(tree)
-    return seen.first() or (Evidence(1, "it goes with a program for Python 2") if beside else None)
+    return seen.first() or (Python2Evidence(1, "it goes with a program for Python 2") if beside else None)
 
 
-def of_old_syntax(text: str, error: SyntaxError) -> Evidence | None:
-    """The line that only Python 2 takes, where the error or a look at the lines shows one."""
+def of_old_syntax(text: str, error: SyntaxError) -> Python2Evidence | None:
+    """Returns the line that only Python 2 takes, where the error or a look at the lines shows one."""
     if isinstance(error, TabError):
-        return Evidence(error.lineno or 1, "tabs and spaces in one block")
+        return Python2Evidence(error.lineno or 1, "tabs and spaces in one block")
     lines = text.splitlines()
     near = [] if error.lineno is None else [error.lineno]
     for number in [*near, *range(1, len(lines) + 1)]:
         if 0 < number <= len(lines) and _OLD_SYNTAX.search(lines[number - 1]):
-            return Evidence(number, repr(lines[number - 1].strip()))
+            return Python2Evidence(number, repr(lines[number - 1].strip()))
     return None
 
 
 def needs_python_3(tree: ast.Module, *, translated: bool = False) -> bool:
-    """Whether there is anything in a program that Python 2 does not take."""
+    """Returns whether there is anything in a program that Python 2 does not take."""
     prints = translated or any(
         isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "print_function"
         for node in tree.body
@@ -93,7 +93,7 @@ def needs_python_3(tree: ast.Module, *, translated: bool = False) -> bool:
 
 
 def line_of(text: str, number: int) -> str:
-    """A line of a source, without its indentation."""
+    """Returns a line of a source, without its indentation."""
     lines = text.splitlines()
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
@@ -140,7 +140,7 @@ def _knows_both(tree: ast.Module) -> bool:
 
 
 def _leftmost(node: ast.expr) -> ast.expr | None:
-    """What an expression begins with, where that is another one."""
+    """Returns the first operand of an expression, if it is an expression."""
     if isinstance(node, ast.BinOp):
         return node.left
     if isinstance(node, ast.Tuple) and node.elts:
@@ -161,13 +161,15 @@ class _Names(ast.NodeVisitor):
         self._imported: set[str] = set()
         self._stars = False
         self._loaded: list[tuple[int, str]] = []
-        self._sure: list[Evidence] = []
-        self._methods: list[Evidence] = []
+        self._sure: list[Python2Evidence] = []
+        self._methods: list[Python2Evidence] = []
 
-    def first(self) -> Evidence | None:
-        """The first use of a name that only Python 2 has."""
+    def first(self) -> Python2Evidence | None:
+        """Returns the first use of a name that only Python 2 has."""
         known = STRONG if self._stars else STRONG | WEAK
-        found = [Evidence(line, name) for line, name in self._loaded if name in known and name not in self._bound]
+        found = [
+            Python2Evidence(line, name) for line, name in self._loaded if name in known and name not in self._bound
+        ]
         # A DataFrame of pandas had `iteritems` until lately.
         found += self._sure + ([] if "pandas" in self._imported else self._methods)
         return min(found, key=lambda each: each.line, default=None)
@@ -206,7 +208,7 @@ class _Names(ast.NodeVisitor):
             self._module(node.lineno, node.module)
             for each in node.names:
                 if each.name in ATTRIBUTES.get(node.module, ()):
-                    self._sure.append(Evidence(node.lineno, f"{node.module}.{each.name}"))
+                    self._sure.append(Python2Evidence(node.lineno, f"{node.module}.{each.name}"))
 
     def visit_Expr(self, node: ast.Expr) -> None:
         # `print` alone, `print >>file, …`, `print (…), …`, `print (…) % …`, `print (…).name`: without use today.
@@ -216,27 +218,27 @@ class _Names(ast.NodeVisitor):
         if isinstance(first, ast.Call) and not plain:
             first = first.func
         if isinstance(first, ast.Name) and first.id == "print":
-            self._sure.append(Evidence(node.lineno, "print"))
+            self._sure.append(Python2Evidence(node.lineno, "print"))
         self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name) and node.attr in ATTRIBUTES.get(node.value.id, ()):
-            self._sure.append(Evidence(node.lineno, f"{node.value.id}.{node.attr}"))
+            self._sure.append(Python2Evidence(node.lineno, f"{node.value.id}.{node.attr}"))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
-            self._methods.append(Evidence(node.lineno, f".{node.func.attr}()"))
+            self._methods.append(Python2Evidence(node.lineno, f".{node.func.attr}()"))
         self.generic_visit(node)
 
     def _module(self, line: int, name: str) -> None:
         root = name.partition(".")[0]
         self._imported.add(root)
         if root in MODULES and not self._has_its_own(root):
-            self._sure.append(Evidence(line, f"import {name}"))
+            self._sure.append(Python2Evidence(line, f"import {name}"))
 
     def _has_its_own(self, root: str) -> bool:
-        """Whether there is a module of that name today: the program's, or one that somebody has installed."""
+        """Returns whether a module of that name exists today: the program's, or an installed one."""
         if (self._folder / f"{root}.py").is_file() or (self._folder / root).is_dir():
             return True
         try:

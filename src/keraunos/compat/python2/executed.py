@@ -75,7 +75,7 @@ def _compiled(source: Any, mode: str, file: str, *, divides: bool) -> Any:
     try:
         new = syntax.translate(text)
     except syntax.NotPythonError:
-        return builtins.compile(source, file, mode, dont_inherit=True)  # which says what is wrong
+        return builtins.compile(source, file, mode, dont_inherit=True)  # raises the SyntaxError
     parsed: Any = ast.parse(new.text.rstrip() if mode == "eval" else new.text, file, mode)
     rewriting.rewrite_parts(parsed, new.lines, file, divides=divides)
     return builtins.compile(parsed, file, mode, dont_inherit=True)

@@ -1,6 +1,6 @@
 """Variables that list comprehensions left behind in Python 2 alone. Runs on the driver and on executors.
 
-A program that reads one would go on with another value today, so it is refused, with its line. What runs in which
+A program that reads one would continue with another value today, so it is refused, with its line. What runs in which
 order is followed roughly: branches as if all were taken, loops as if they ran twice.
 """
 
@@ -29,7 +29,7 @@ def refuse_leaked(tree: ast.AST, path: str) -> None:
 
 
 def _left_by(scope: ast.AST, path: str) -> set[str]:
-    """The variables that comprehensions have left in a scope at its end."""
+    """Returns the variables that comprehensions have left in a scope at its end."""
     left: set[str] = set()
     for node in _in_order(scope):
         if isinstance(node, ast.ListComp):
@@ -68,14 +68,14 @@ def _check(node: ast.Name, left: set[str], path: str) -> None:
 
 
 def _variables_of(comprehension: ast.ListComp) -> set[str]:
-    """Its variables, and those of list comprehensions within it."""
+    """Returns the variables of a list comprehension, and of those within it."""
     inner = [node for node in ast.walk(comprehension) if isinstance(node, ast.ListComp)]
     targets = [generator.target for node in inner for generator in node.generators]
     return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _in_order(scope: ast.AST) -> Iterator[ast.ListComp | ast.Name]:
-    """The names and comprehensions of a scope in the order in which they run, roughly."""
+    """Yields the names and comprehensions of a scope in the order in which they run, roughly."""
     for child in _children(scope):
         for name in _bound_by(child):
             yield ast.Name(name, ast.Store())
@@ -90,7 +90,7 @@ def _in_order(scope: ast.AST) -> Iterator[ast.ListComp | ast.Name]:
 
 
 def _free(scope: ast.AST) -> list[ast.Name]:
-    """What an inner scope reads and does not bind."""
+    """Returns the names that an inner scope reads and does not bind."""
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
@@ -110,7 +110,7 @@ def _outermost(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _bound_by(node: ast.AST) -> list[str]:
-    """Names that a node binds without a node for the name."""
+    """Returns names that a node binds without a node for the name."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.ExceptHandler):

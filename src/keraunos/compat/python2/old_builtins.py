@@ -32,7 +32,7 @@ class _AnyString(type):
 
 
 class basestring(metaclass=_AnyString):  # noqa: N801 - Python's own name
-    """What text and bytes both were."""
+    """The common type of text and bytes in Python 2."""
 
 
 def apply(function: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
@@ -41,7 +41,7 @@ def apply(function: Callable[..., Any], args: Any = (), kwargs: Any = None) -> A
 
 
 def buffer(owner: Any, offset: int = 0, size: int = -1) -> memoryview:
-    """A part of the owner's bytes."""
+    """Returns a part of the owner's bytes."""
     whole = memoryview(owner)
     return whole[offset:] if size < 0 else whole[offset : offset + size]
 
@@ -57,7 +57,7 @@ def compile(source: Any, filename: str, mode: str, flags: int = 0, *_: Any) -> A
 
 
 def eval(source: Any, globals: Any = None, locals: Any = None) -> Any:  # noqa: A001, A002 - Python's own names
-    """The value of an expression, in the caller's names or in those that are given."""
+    """Returns the value of an expression, in the caller's names or in those that are given."""
     frame = sys._getframe(1)
     names = frame.f_globals if globals is None else globals
     inner = (frame.f_locals if globals is None else names) if locals is None else locals
@@ -82,7 +82,7 @@ def execfile(filename: str, globals: Any = None, locals: Any = None) -> None:  #
 
 
 def filter(function: Any, iterable: Any) -> Any:  # noqa: A001 - Python's own name
-    """A list; of a tuple or of text, one of its kind."""
+    """Returns a list; of a tuple or of text, one of its kind."""
     kept = builtins.filter(function, iterable)
     if isinstance(iterable, str):
         return "".join(kept)
@@ -90,13 +90,13 @@ def filter(function: Any, iterable: Any) -> Any:  # noqa: A001 - Python's own na
 
 
 def input(prompt: Any = "") -> Any:  # noqa: A001 - Python's own name
-    """The value of the expression that the user writes."""
+    """Returns the value of the expression that the user writes."""
     names = sys._getframe(1).f_globals
     return builtins.eval(executed.code_of(builtins.input(prompt), "eval", names), names)  # noqa: S307 - as it was
 
 
 def map(function: Any, iterable: Iterable[Any], *others: Iterable[Any]) -> list[Any]:  # noqa: A001 - Python's own name
-    """A list; shorter sequences are filled up with `None`, and no function gives the arguments."""
+    """Returns a list; shorter sequences are padded with `None`. Without a function, returns the arguments."""
     if not others:
         iterable = builtins.map(as_text, iterable) if function is str else each(iterable)
         return list(iterable if function is None else builtins.map(function, iterable))
@@ -105,12 +105,12 @@ def map(function: Any, iterable: Iterable[Any], *others: Iterable[Any]) -> list[
 
 
 def ord(character: Any) -> int:  # noqa: A001 - Python's own name
-    """The number of a character; one of a bytes object is a number already."""
+    """Returns the number of a character; one of a bytes object is a number already."""
     return character if isinstance(character, int) else builtins.ord(character)
 
 
 def range(*arguments: Any) -> list[int]:  # noqa: A001 - Python's own name
-    """A list of numbers."""
+    """Returns a list of numbers."""
     return list(builtins.range(*arguments))
 
 
@@ -120,7 +120,7 @@ def reload(module: ModuleType) -> ModuleType:
 
 
 def round(number: Any, ndigits: Any = 0) -> Any:  # noqa: A001 - Python's own name
-    """A float; halves are rounded away from zero."""
+    """Returns a float; halves are rounded away from zero."""
     if hasattr(type(number), "__float__") and not isinstance(number, (int, float, np.number)):
         return builtins.round(number, ndigits)
     value = float(number)
@@ -138,12 +138,12 @@ def round(number: Any, ndigits: Any = 0) -> Any:  # noqa: A001 - Python's own na
 
 
 def sorted(iterable: Iterable[Any], *arguments: Any, **named: Any) -> list[Any]:  # noqa: A001 - Python's own name
-    """A sorted list; `cmp`, `key` and `reverse` as Python 2 took them."""
+    """Returns a sorted list; `cmp`, `key` and `reverse` as Python 2 took them."""
     return builtins.sorted(iterable, **sort_arguments(*arguments, **named))
 
 
 def zip(*iterables: Iterable[Any]) -> list[Any]:  # noqa: A001 - Python's own name
-    """A list of tuples."""
+    """Returns a list of tuples."""
     return list(builtins.zip(*iterables, strict=False))
 
 

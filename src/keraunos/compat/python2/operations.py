@@ -1,4 +1,4 @@
-"""What programs for Python 2 do that Python 3 does otherwise, as functions. Runs on the driver and on executors.
+"""Operations of Python 2 that differ in Python 3, as functions. Runs on the driver and on executors.
 
 Translated code calls these; Spark pickles them by name.
 """
@@ -62,7 +62,7 @@ def divide_arrays(left: Any, right: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def divide_in_place(value: Any, by: Any) -> Any:
-    """What `value /= by` leaves in `value`."""
+    """Returns the value of `value` after `value /= by`."""
     if isinstance(value, np.ndarray) and _is_whole(value) and _is_whole(by):
         return np.floor_divide(value, by, out=value)
     if isinstance(value, np.ndarray):
@@ -142,7 +142,7 @@ def sort(owner: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def sort_arguments(cmp: Any = None, key: Any = None, reverse: Any = False) -> dict[str, Any]:
-    """The arguments of Python 2's sorts in terms of today's."""
+    """Returns the arguments of Python 2's sorts in terms of today's."""
     if cmp is not None:
         compared = functools.cmp_to_key(cmp)
         by = key
@@ -151,7 +151,7 @@ def sort_arguments(cmp: Any = None, key: Any = None, reverse: Any = False) -> di
 
 
 def setdefaultencoding(name: str) -> None:
-    """`sys.setdefaultencoding`: Python 3 has UTF-8 and no other."""
+    """`sys.setdefaultencoding`: Python 3 has only UTF-8."""
     if name.lower().replace("-", "").replace("_", "") not in ("utf8", "ascii"):
         raise JobError(f"sys.setdefaultencoding of Python 2 can be given 'utf-8' only here. Received: {name!r}.")
 
@@ -188,7 +188,7 @@ def _listed(found: Any) -> Any:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether a value is of whole numbers: an int, or an array or list of them."""
+    """Returns whether a value is of whole numbers: an int, or an array or list of them."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.kind in "biu"
     if isinstance(value, list | tuple):

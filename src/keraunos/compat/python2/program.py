@@ -16,7 +16,7 @@ from keraunos.errors import JobError
 
 
 @dataclass(frozen=True)
-class Program:
+class CompiledSource:
     """Code, and whether it was Python 2 before."""
 
     code: CodeType
@@ -24,14 +24,15 @@ class Program:
 
 
 @lru_cache(maxsize=8)  # who asks whether a program is for Python 2 runs it next
-def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -> Program:
+def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -> CompiledSource:
     """Compile a source; one for Python 2 is translated, and keeps its lines' numbers.
 
     Args:
         source: the file's bytes.
         path: what tracebacks name.
         package: the package that the module is in, where Python 2 looks for what it imports first.
-        beside: whether it goes with a program for Python 2, and so is for it, too, unless it tells otherwise.
+        beside: whether it belongs to a program for Python 2; it is then for Python 2, too, unless its source shows
+            otherwise.
 
     Raises:
         SyntaxError: neither Python takes the source.
@@ -45,12 +46,12 @@ def read(source: bytes, path: str, package: str = "", *, beside: bool = False) -
             raise
         return translated
     if (found := evidence.of_python_2(source, path, beside=beside)) is None:
-        return Program(code)
-    return _translated(source, path, package, found) or Program(code)
+        return CompiledSource(code)
+    return _translated(source, path, package, found) or CompiledSource(code)
 
 
 def tree_of(source: bytes) -> ast.Module | None:
-    """A source's syntax tree, of whichever Python; `None` where it has none."""
+    """Returns a source's syntax tree, of whichever Python; `None` if it has none."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
@@ -64,7 +65,7 @@ def tree_of(source: bytes) -> ast.Module | None:
 
 
 def function_tree(source: str, function: FunctionType) -> ast.Module:
-    """The syntax tree of a function's source, with the meanings that its module has; raises `SyntaxError`."""
+    """Returns the syntax tree of a function's source, with the meanings that its module has; raises `SyntaxError`."""
     from keraunos.compat.python2 import rewriting
 
     if rewriting.OPERATIONS not in function.__globals__:
@@ -79,20 +80,22 @@ def function_tree(source: str, function: FunctionType) -> ast.Module:
 
 
 def is_operation(function: ast.expr) -> bool:
-    """Whether a call in such a tree is one of an operation of Python 2."""
+    """Returns whether a call in such a tree is one of an operation of Python 2."""
     from keraunos.compat.python2 import rewriting
 
     home = function.value if isinstance(function, ast.Attribute) else None
     return isinstance(home, ast.Name) and home.id == rewriting.OPERATIONS
 
 
-def _translated(source: bytes, path: str, package: str, why: SyntaxError | evidence.Evidence) -> Program | None:
-    """The program in today's Python; `None` if it is not one for Python 2 after all."""
+def _translated(
+    source: bytes, path: str, package: str, why: SyntaxError | evidence.Python2Evidence
+) -> CompiledSource | None:
+    """Returns the program in today's Python; `None` if it is not one for Python 2 after all."""
     try:
         text = _decoded(source)
     except (SyntaxError, UnicodeDecodeError):
         return None
-    told = why if isinstance(why, evidence.Evidence) else evidence.of_old_syntax(text, why)
+    told = why if isinstance(why, evidence.Python2Evidence) else evidence.of_old_syntax(text, why)
     try:
         from keraunos.compat.python2 import rewriting, syntax
     except ImportError:
@@ -108,13 +111,13 @@ def _translated(source: bytes, path: str, package: str, why: SyntaxError | evide
     except syntax.NotPythonError:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what today's Python advises is none of that program's
+        warnings.simplefilter("ignore")  # what today's Python advises is not one of that program's
         try:
             tree = ast.parse(new.text, path)
             if evidence.needs_python_3(tree, translated=True):
                 return None
             rewriting.rewrite(tree, new.lines, path, package)
-            return Program(compile(tree, path, "exec", dont_inherit=True), translated=True)
+            return CompiledSource(compile(tree, path, "exec", dont_inherit=True), translated=True)
         except SyntaxError as error:
             if told is None:
                 return None

@@ -1,4 +1,4 @@
-"""What Python 2 meant by syntax and names that Python 3 reads otherwise. Runs on the driver and on executors.
+"""Rewrites syntax and names whose meaning differs between Python 2 and Python 3. Runs on the driver and on executors.
 
 Works on the syntax tree of a program that is in today's syntax already: division, methods of dicts and iterators,
 special methods of classes, imports. What it puts there calls `operations`, which the program finds among its globals,
@@ -21,7 +21,7 @@ OPERATIONS = "__python2__"
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
-# Methods that are called without arguments, each with the operation that stands for it.
+# Methods that are called without arguments, each with the operation that replaces it.
 _METHODS = frozenset(
     {
         "items", "iteritems", "iterkeys", "itervalues", "keys", "next", "values", "viewitems", "viewkeys", "viewvalues",
@@ -90,7 +90,7 @@ def rewrite_parts(
 
 
 def _after_the_future(tree: ast.Module) -> int:
-    """Where the first statement is that may come after another one."""
+    """Returns where the first statement is that may come after another one."""
     for number, node in enumerate(tree.body):
         is_text = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_text and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
@@ -268,7 +268,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _as_expression(key: ast.expr) -> ast.expr:
-    """What is between the brackets of a subscript, as a value."""
+    """Returns the expression in the brackets of a subscript, as a value."""
     if isinstance(key, ast.Slice):
         return _call("slice", *(each or ast.Constant(None) for each in (key.lower, key.upper, key.step)))
     if isinstance(key, ast.Tuple):
@@ -277,7 +277,7 @@ def _as_expression(key: ast.expr) -> ast.expr:
 
 
 def _is_float(node: ast.expr) -> bool:
-    """Whether a division by or of this cannot be one of integers."""
+    """Returns whether a division by or of this cannot be one of integers."""
     return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
@@ -286,12 +286,12 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Whether this is a constant, and neither text nor bytes."""
+    """Returns whether this is a constant, and neither text nor bytes."""
     return isinstance(node, ast.Constant) and not _is_text(node)
 
 
 def _characters(node: ast.expr) -> ast.expr:
-    """What a loop goes through, where it may be bytes."""
+    """Returns the iterable of a loop, which may be bytes."""
     return (
         _at(node, _call("each", node))
         if isinstance(node, ast.Attribute | ast.Call | ast.Name | ast.Subscript) or _is_text(node)
@@ -300,7 +300,7 @@ def _characters(node: ast.expr) -> ast.expr:
 
 
 def _character(node: ast.expr, other: ast.expr) -> ast.expr:
-    """What is compared with text, where it may be a single one of bytes."""
+    """Returns the operand of a comparison with text, which may be one byte."""
     single = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple)
     if not single or not (_is_text(other) or isinstance(other, ast.Tuple | ast.List | ast.Set)):
         return node
@@ -325,5 +325,5 @@ def _hashed_by_identity() -> ast.stmt:
 
 
 def _at(old: ast.AST, new: _Node) -> _Node:
-    """The new node where the old one was."""
+    """Returns the new node where the old one was."""
     return ast.copy_location(new, old)

@@ -39,7 +39,7 @@ class Translation:
 
 
 def translate(text: str) -> Translation:
-    """The source in the syntax of Python 3; raises `NotPythonError` where it is none of Python 2."""
+    """Returns the source in the syntax of Python 3; raises `NotPythonError` if it is not one of Python 2."""
     source = _plain_indents(text if text.endswith("\n") else text + "\n")
     tool = _tool()
     tree = tool.refactor_string(source, "the program")
@@ -69,7 +69,7 @@ def _tool() -> Any:
 
 
 def _respell(leaf: Any) -> None:
-    """Two spellings that fissix's fixers leave as they are: `ur"…"` and `0777L`."""
+    """Two spellings that fissix's fixers do not change: `ur"…"` and `0777L`."""
     if leaf.type == token.STRING and _RAW_UNICODE.match(leaf.value):
         leaf.value = _RAW_UNICODE.sub(r"\1", leaf.value)
     elif leaf.type == token.NUMBER:
@@ -78,7 +78,7 @@ def _respell(leaf: Any) -> None:
 
 
 def _line_numbers(tree: Any) -> Callable[[int], int]:
-    """Fixers add lines and take some away; what they leave of the source knows where it was."""
+    """Restores line numbers: fixers add and remove lines, but the remaining nodes know their original line."""
     new, old, line = [1], [1], 1
     for leaf in tree.leaves():
         line += leaf.prefix.count("\n")

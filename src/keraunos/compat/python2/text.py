@@ -1,7 +1,7 @@
 """Text that was bytes: what Python 2 had one type for, where it meets text. Runs on the driver and on executors.
 
 What a program reads from a file opened as 'rb', from an archive or from another process is bytes today, and so is what
-`encode` gives. To Python 3 that equals no text, and prints as `b'…'`; to a program for Python 2 it is text.
+`encode` returns. In Python 3 they equal no text and print as `b'…'`; in a program for Python 2 they are text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DECODED = frozenset({"ascii", "iso8859-1", "utf-8", "utf-8-sig"})
 
 
 def as_text(value: Any) -> Any:
-    """Bytes as the text that they spell, also within lists, tuples and dicts; anything else as it is."""
+    """Bytes as text, also within lists, tuples and dicts; anything else unchanged."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -84,12 +84,12 @@ def text(kind: Any, value: Any) -> Any:
 
 
 def each(owner: Any) -> Any:
-    """What a loop goes through: of bytes the characters."""
+    """Returns the items of a loop: of bytes the characters."""
     return map(chr, owner) if isinstance(owner, bytes) else owner
 
 
 def is_instance(value: Any, types: Any) -> bool:
-    """`isinstance(value, types)`, where `str` is among the types."""
+    """`isinstance(value, types)`, if `str` is among the types."""
     return isinstance(value, types) or (isinstance(value, bytes) and issubclass(str, types))
 
 
@@ -124,7 +124,7 @@ def say(*values: Any, **named: Any) -> None:
 
 
 def _same(left: Any, right: Any) -> Any:
-    """Whether text equals bytes, or what holds the one what holds the other; `None` where Python 3 says it."""
+    """Returns whether text equals bytes, or what holds the one what holds the other; `None` if Python 3 says it."""
     for text, other in ((left, right), (right, left)):
         if isinstance(text, str) and (isinstance(other, bytes) or _holds_bytes(other)):
             return text == as_text(other) if isinstance(other, bytes) else other == text.encode()
@@ -138,7 +138,7 @@ def _holds_bytes(value: Any) -> bool:
 
 
 def _other(value: str | bytes) -> str | bytes:
-    """Text as bytes and bytes as text."""
+    """Returns text as bytes and bytes as text."""
     return value.encode() if isinstance(value, str) else as_text(value)
 
 

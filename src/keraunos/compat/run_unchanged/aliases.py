@@ -1,7 +1,7 @@
-"""Modules under the names that a program knows them by. Runs on the driver and on workers.
+"""Modules under the names that a program imports. Runs on the driver and on workers.
 
-`import sparkflow.graph_utils` gives the module `keraunos.compat.sparkflow.graph_utils`, which keeps its own name: what
-Spark pickles by reference names a module that every worker can import, whether aliases are installed there or not.
+`import sparkflow.graph_utils` imports the module `keraunos.compat.sparkflow.graph_utils`, which keeps its own name.
+References that Spark pickles therefore name a module that every worker can import, with or without aliases.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def install_on_driver(system: System) -> None:
 
 
 def named(target: str) -> Any:
-    """What `module:attribute` names, or the module."""
+    """Returns the object of `module:attribute`, or the module."""
     module, _, attribute = target.partition(":")
     return getattr(import_module(module), attribute) if attribute else import_module(module)
 
@@ -54,7 +54,7 @@ def install(system: System) -> None:
 
 
 class AliasFinder(MetaPathFinder):
-    """Finds a system's modules, and says so where a system had one that Keraunos lacks."""
+    """Finds a system's modules, and says so if a system had one that Keraunos lacks."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -63,7 +63,7 @@ class AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's spec if its first name is one of the system's."""
+        """Returns the module's spec if its first name is one of the system's."""
         root, dot, rest = fullname.partition(".")
         if root not in self._prefixes or (root in self._system.fallbacks and _has_its_own(root)):
             return None
@@ -100,6 +100,6 @@ class _Given(Loader):
 
 
 def _has_its_own(root: str) -> bool:
-    """Whether the program, or an installed package, brings a module of that name; a mere folder is none."""
+    """Returns whether the program, or an installed package, brings a module of that name; a mere folder is none."""
     found = PathFinder.find_spec(root)
     return found is not None and found.loader is not None

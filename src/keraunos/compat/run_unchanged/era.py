@@ -26,5 +26,5 @@ def predicts_classes() -> bool:
 
 
 def has_keras_2_by_itself() -> bool:
-    """Whether the program imported Keras 2, and not only that of TensorFlow 2."""
+    """Returns whether the program imported Keras 2, and not only that of TensorFlow 2."""
     return "keraunos.compat.keras2" in sys.modules

@@ -1,7 +1,7 @@
-"""Modules of Keras 1 and 2 that Keras 3 no longer has, for programs written then. Runs on the driver and on executors.
+"""Modules of Keras 1 and 2 that Keras 3 no longer has, for old programs. Runs on the driver and on executors.
 
 What was in `keras.layers.core` and its neighbours is in `keras.layers` today, and what was in `keras.utils.np_utils` is
-in `keras.utils`: the old modules give what the new ones have.
+in `keras.utils`: the old modules export the names of the new ones.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _TODAY = {f"keras.layers.{name}": "keras.layers" for name in _LAYERS} | {"keras.
 
 def install() -> None:
     """Let this process's imports find the old modules. Once is enough."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    if not any(isinstance(finder, _OldKerasFinder) for finder in sys.meta_path):
+        sys.meta_path.append(_OldKerasFinder())
 
 
-class _Finder(MetaPathFinder):
-    """Asked last: a Keras that has such a module gives its own."""
+class _OldKerasFinder(MetaPathFinder):
+    """The last finder: if Keras itself has such a module, that module is used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, _Loader(_TODAY[fullname])) if fullname in _TODAY else None
+        return ModuleSpec(fullname, _AliasLoader(_TODAY[fullname])) if fullname in _TODAY else None
 
 
-class _Loader(Loader):
+class _AliasLoader(Loader):
     """Makes a module that has the names of another."""
 
     def __init__(self, today: str) -> None:

@@ -1,4 +1,4 @@
-"""Names that numpy had until 1.24 or 2.0, for programs written then. Runs on the driver and on executors.
+"""Names that numpy had until 1.24 or 2.0, for old programs. Runs on the driver and on executors.
 
 `np.int` was Python's `int`, and so on: nothing is computed in another way.
 """
@@ -44,8 +44,8 @@ def install() -> None:
     """Let numpy have the names, now or when it is imported. Once is enough."""
     if "numpy" in sys.modules:
         give_names(sys.modules["numpy"])
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    elif not any(isinstance(finder, _NumpyFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NumpyFinder())
 
 
 def give_names(numpy: Any) -> None:
@@ -59,12 +59,12 @@ def give_names(numpy: Any) -> None:
 
 
 def _as_scalar(array: Any) -> Any:
-    """What an array of one element holds."""
+    """Returns the element of an array of one element."""
     return array.item()
 
 
-class _Finder(MetaPathFinder):
-    """Finds numpy as anybody would, and has it given the names once it is there."""
+class _NumpyFinder(MetaPathFinder):
+    """Finds numpy as usual, and adds the old names once it is loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

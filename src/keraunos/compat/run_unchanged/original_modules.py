@@ -51,7 +51,7 @@ _BELOW: Mapping[str, str] = {
 
 
 def modules_below(package: str) -> Sequence[str] | None:
-    """The whole names of the modules directly in a package; `None` where no system has the package."""
+    """Returns the whole names of the modules directly in a package; `None` if no system has the package."""
     root, _, rest = package.partition(".")
     if root not in _BELOW:
         return None
@@ -60,5 +60,5 @@ def modules_below(package: str) -> Sequence[str] | None:
 
 
 def all_modules() -> Sequence[str]:
-    """The whole names of all of them."""
+    """Returns the whole names of all of them."""
     return [f"{root}.{name}" for root, names in _BELOW.items() for name in names.split()]

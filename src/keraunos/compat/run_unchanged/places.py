@@ -7,20 +7,20 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# Known by name wherever they lie: Spark runs its Python from a folder or an archive of its own.
+# Recognized by name in any location: Spark runs its Python from its own folder or archive.
 _LIBRARIES = frozenset({"keras", "keraunos", "py4j", "pyspark", "tensorboard", "tensorflow", "tf_keras", "tf_slim"})
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 
 
 def is_library(module: str) -> bool:
-    """Whether a module is known by its name to be none of the program's."""
+    """Returns whether a module's name shows that it does not belong to the program."""
     root = module.partition(".")[0]
     return root in _LIBRARIES or root in sys.stdlib_module_names
 
 
 @cache
 def lies_outside_packages(file: str) -> bool:
-    """Whether a file or folder is not where packages are installed."""
+    """Returns whether a file or folder is not where packages are installed."""
     path = Path(file).resolve()
     if {"site-packages", "dist-packages"} & set(path.parts):
         return False

@@ -32,13 +32,13 @@ _OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("cli", "compat/
 
 
 def run_script(path: str, arguments: Sequence[str], system: System) -> int:
-    """Run the file as `__main__` and give its exit code; a `SystemExit` of its own goes through.
+    """Run the file as `__main__` and return its exit code; a `SystemExit` of its own goes through.
 
     What is written for Python 2 is translated, if the program is one of an older system.
     The module that was `__main__` is not put back: the program's threads and its exit handlers still need theirs.
     """
     if not Path(path).is_file():
-        raise JobError(f"The script must be a file of Python source. Received: {path!r}, where there is none.")
+        raise JobError(f"The script must be a file of Python source. Received: {path!r}, which does not exist.")
     if system.name and not system.python2 and _is_for_python_2(path):
         system = replace(system, python2=True)
     aliases.install_on_driver(system)
@@ -82,7 +82,7 @@ def of_its_day(system: System, script: str, keras: str = "") -> System:
 
 
 def _is_for_python_2(script: str) -> bool:
-    """Whether the program is, or imports a module beside it that is and that only Python 2 could import."""
+    """Returns whether the program is, or imports a module beside it that is and that only Python 2 could import."""
     from keraunos.compat.old_keras import evidence
 
     (_, source), *others = evidence.sources_of(script, source_of(script))
@@ -99,13 +99,13 @@ def _is_translated(source: bytes, path: str, *, beside: bool = False) -> bool:
 
 
 def source_of(path: str) -> bytes:
-    """A program's source, without the line that tells a notebook to run it with Spark."""
+    """Returns a program's source, without the line that tells a notebook to run it with Spark."""
     return _NOTEBOOK_LINE.sub(b"#", Path(path).read_bytes())
 
 
 def _code_of(file: str, system: System) -> CodeType:
-    """The program's code; one of today is Python's own affair."""
-    # Our `from __future__` lines are none of the program's.
+    """Returns the program's code; one of today is Python's own affair."""
+    # Our `from __future__` lines do not apply to the program.
     source = source_of(file)
     if system.name:
         return python2.read(source, file, beside=system.python2).code
@@ -113,7 +113,7 @@ def _code_of(file: str, system: System) -> CodeType:
 
 
 def folder_of(path: str) -> str:
-    """Where a script lies, and the modules beside it."""
+    """Returns where a script lies, and the modules beside it."""
     return os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - an empty path stays empty
 
 
@@ -152,7 +152,7 @@ def _use_own_names(error: BaseException, system: System) -> None:
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback as it would be if the program had been started by Python itself."""
+    """Returns the traceback as it would be if the program had been started by Python itself."""
     if traceback is None:
         return None
     rest = _without_ours(traceback.tb_next)

@@ -34,7 +34,10 @@ def install(shadows: Mapping[str, str]) -> None:
 
 
 def is_programs(namespace: Mapping[str, Any]) -> bool | None:
-    """Whether globals are those of the program's code or of an installed package's; `None` where nothing shows."""
+    """Returns whether globals are those of the program's code or of an installed package's.
+
+    `None` if nothing shows.
+    """
     name = str(namespace.get("__name__") or "")
     if name == "__main__":
         return True
@@ -45,7 +48,7 @@ def is_programs(namespace: Mapping[str, Any]) -> bool | None:
 
 
 def _asked_by_program(frame: FrameType | None) -> bool:
-    """Whether the program's code runs in the frame; code that was made up on the spot is its maker's."""
+    """Returns whether the program's code runs in the frame; code that was made up on the spot is its maker's."""
     while frame is not None:
         decided = is_programs(frame.f_globals)
         if decided is not None:
@@ -79,7 +82,7 @@ def _import_module_by_caller(original: Callable[..., ModuleType]) -> Callable[..
 
 
 def _imported(name: str, fromlist: Sequence[str]) -> ModuleType:
-    """What an import statement is given: the first package of a dotted name, or the last one to take names from."""
+    """The result of an import statement: the first package of a dotted name, or the last one for `from` imports."""
     module = _walked(name)
     if not fromlist:
         return _shadow(name.partition(".")[0])
@@ -108,13 +111,13 @@ def _shadow(root: str) -> ModuleType:
 
 
 def _loaded(name: str) -> ModuleType:
-    """The module of that name. Unlike `import_module`, this leaves no lines of importlib in a traceback."""
+    """Returns the module of that name. Unlike `import_module`, this leaves no lines of importlib in a traceback."""
     _plain_import(name)
     return sys.modules[name]
 
 
 def _part(module: ModuleType, name: str) -> Any:
-    """An attribute of the module, which may be a submodule that nobody has imported yet."""
+    """Returns an attribute of the module, which may be a submodule that is not imported yet."""
     try:
         return getattr(module, name)
     except AttributeError:

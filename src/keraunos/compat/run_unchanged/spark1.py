@@ -1,4 +1,4 @@
-"""Calls of Spark 1.x that later releases dropped, for programs written then. Runs on the driver.
+"""Calls of Spark 1.x that later releases removed, for old programs. Runs on the driver.
 
 A DataFrame had the methods of its RDD; the measures of all classes together were methods of `MulticlassMetrics` that
 were called without a class; and the stages of spark.ml took the vectors of spark.mllib, for there were no others.
@@ -38,7 +38,7 @@ def install() -> None:
 
 
 def classes_of(pair: Any) -> tuple[Any, ...]:
-    """A prediction and a label, with the class of the largest score for scores. Runs on executors."""
+    """Returns a prediction and a label, with the class of the largest score for scores. Runs on executors."""
     return (*map(_class_of, pair[:2]), *pair[2:])
 
 
@@ -76,7 +76,7 @@ def _with_vectors_of_today(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _converted(stage: Any, dataset: Any) -> Any:
-    """The rows, with spark.mllib's vectors as spark.ml's in the columns that the stage reads."""
+    """Returns the rows, with spark.mllib's vectors as spark.ml's in the columns that the stage reads."""
     from pyspark.mllib.linalg import VectorUDT
     from pyspark.mllib.util import MLUtils
 

@@ -1,4 +1,4 @@
-"""What Spark must be told so that its Python workers know the program's names. Runs on the driver."""
+"""The Spark settings that give its Python workers the program's names. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings_for(system: System, folder: str) -> dict[str, str]:
 
 
 def options_of(settings: Mapping[str, str]) -> list[str]:
-    """The settings as options of spark-submit."""
+    """Returns the settings as options of spark-submit."""
     return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
 
 
@@ -41,7 +41,7 @@ def prepare_environment(system: System, folder: str, slots: int = 0) -> None:
 
 
 def with_defaults(environment: Mapping[str, str], slots: int = 0) -> dict[str, str]:
-    """The environment with a Python for the executors and a master, where the user has chosen none.
+    """Returns the environment with a Python for the executors and a master, if the user has chosen none.
 
     MASTER is the last place where Spark looks for one: the command line and spark-defaults.conf come first.
     """

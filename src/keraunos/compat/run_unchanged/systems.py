@@ -1,4 +1,4 @@
-"""Which names of the older systems stand for which modules of Keraunos. Runs on the driver and on workers.
+"""The aliases of the older systems: their names for modules of Keraunos. Runs on the driver and on workers.
 
 To add a system, add its row.
 """
@@ -31,16 +31,16 @@ _PYTHON_2 = "python2"
 
 @dataclass(frozen=True)
 class System:
-    """What a program of one system expects to find.
+    """The names that a program of one system expects.
 
     Attributes:
         name: what it is called on the command line.
-        aliases: packages of the system, each with the package of Keraunos that stands for it, submodules included.
+        aliases: packages of the system, each with the package of Keraunos that replaces it, submodules included.
         fallbacks: the same for names that anybody may use; a program's own module of that name comes first.
-        shadows: packages that other code needs as they are, each with the module that the program sees instead.
+        shadows: packages that other code needs unchanged, each with the module that the program sees instead.
         names: what its programs use without importing it, each with its module or `module:attribute`.
         dated: whether its programs may be older than Spark 2, and use what that dropped.
-        keras_of: what stands for which package in its programs for an older Keras, by the Keras.
+        keras_of: the replacements of packages in its programs for an older Keras, by the Keras.
         on_driver: `module:function`, called without arguments before a program runs: what only a driver has use for.
         slots: `module:function`, from a program's source to how many task slots it will ask for, or `None`.
         keras: which Keras the program means by `keras`: a key of `OLD_KERAS`, or nothing for the one that is installed.
@@ -61,7 +61,7 @@ class System:
 
     @property
     def label(self) -> str:
-        """What tells another process which system this is, for `system_named`."""
+        """The text that identifies the system in another process, for `system_named`."""
         return f"{self.name}:{self.keras}:{_PYTHON_2 if self.python2 else ''}".rstrip(":")
 
 
@@ -111,12 +111,12 @@ SYSTEMS = {
     )
 }
 
-# A program of today: nothing stands for anything else.
+# A current program: there are no aliases.
 PLAIN = System("")
 
 
 def system_named(label: str) -> System:
-    """The system of that name, or of `name:keras:python2`; `""` is a program that needs none."""
+    """Returns the system of that name, or of `name:keras:python2`; `""` is a program that needs none."""
     name, keras, python = (*label.split(":", 2), "", "")[:3]
     if not name:
         return PLAIN
@@ -127,7 +127,7 @@ def system_named(label: str) -> System:
 
 
 def with_keras(system: System, keras: str) -> System:
-    """The system for programs of that Keras; `""` leaves it open, and "3" is the one that is installed."""
+    """Returns the system for programs of that Keras; `""` leaves it open, and "3" is the one that is installed."""
     if not keras:
         return system
     if keras != TODAYS_KERAS and keras not in OLD_KERAS:

@@ -33,15 +33,16 @@ class HogwildSparkModel:
         iters: how many times a worker goes through its rows; with `mini_stochastic_iters`, draws batches.
         tfInput: the name of the placeholder for the features.
         tfLabel: the name of the placeholder for the labels; `None` to learn from the features alone.
-        optimizer: an optimizer of tf.train, one of SparkFlow's ten names, or what `build_optimizer` gave.
+        optimizer: an optimizer of tf.train, one of SparkFlow's ten names, or what `build_optimizer` returned.
         master_url: the driver's host and port, where the server listens; by default where Spark's driver does.
-        serverStartup: seconds; the server is ready before the first worker starts, and nobody waits for it.
+        serverStartup: seconds; the server is ready before the first worker starts, and the program does not wait for
+            it.
         acquire_lock: whether gradients are applied one after the other, and not all at once without locks.
-        mini_batch: rows a step; below 1 all rows of a partition.
+        mini_batch: rows per step; below 1 all rows of a partition.
         mini_stochastic_iters: how many batches, drawn at random, make an iteration; below 1 every row is used once.
         shuffle: whether each iteration takes the rows in another order.
         verbose: above 0, the driver prints each iteration's loss on each partition.
-        partition_shuffles: how many times to train for `iters` iterations, with the rows dealt out anew in between.
+        partition_shuffles: how many times to train for `iters` iterations, with the rows redistributed in between.
         loss_callback: called on the driver with the loss, the iteration and the partition's number after each
             iteration, in the order of a partition's iterations.
         port: the port that the server listens on; by default 5000, or the next free one.
@@ -112,7 +113,7 @@ class HogwildSparkModel:
 
     @staticmethod
     def determine_master(port: int) -> str:
-        """The address of this machine with a port, as `master_url` takes it."""
+        """Returns the address of this machine with a port, as `master_url` takes it."""
         import socket
 
         try:
@@ -122,7 +123,7 @@ class HogwildSparkModel:
 
 
 def _dealt_out_anew(rdd: Any, workers: int, turn: int) -> Any:
-    """The rows in other partitions, which depend on their places and the turn alone."""
+    """Returns the rows in other partitions, which depend on their places and the turn alone."""
     return rdd.zipWithUniqueId().map(lambda pair: (hash((pair[1], turn)), pair[0])).partitionBy(workers).values()
 
 
@@ -136,4 +137,6 @@ def _tensor(name: str, value: Any) -> str:
 def _check_startup(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise JobError(f"`serverStartup` must be a number of seconds of at least 0. Received: {seconds!r}.")
-    logger.info("serverStartup=%s: the server is ready before the first worker starts; nobody waits for it.", seconds)
+    logger.info(
+        "serverStartup=%s: the server is ready before the first worker starts; the argument is ignored.", seconds
+    )

@@ -65,7 +65,7 @@ class GraphModel:
         return cls(graph, values)
 
     def source(self, tf_input: str, tf_output: str, dropout: str | None, keeps: bool) -> tuple[ModelSource, Port, Port]:
-        """What workers predict with, and what goes in and comes out."""
+        """Returns the model for prediction on workers, with its inputs and outputs."""
         from keraunos.compat.sparkflow import metagraph
         from keraunos.learners.graph_source import graph_source
 
@@ -89,7 +89,7 @@ class GraphModel:
         return made, port_of("input", given), port_of("output", output)
 
     def to_files(self) -> dict[str, bytes]:
-        """The files that `from_files` reads back; nothing is pickled."""
+        """Returns the files that `from_files` reads back; nothing is pickled."""
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as folder:
             for name, value in self.values.items():
@@ -99,7 +99,7 @@ class GraphModel:
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> GraphModel:
-        """The model that `to_files` wrote."""
+        """Returns the model that `to_files` wrote."""
         from keraunos.compat.sparkflow import metagraph
 
         graph = graph_from_bytes(files[GRAPH_FILE])
@@ -108,12 +108,12 @@ class GraphModel:
 
 
 def graph_to_bytes(text: str) -> bytes:
-    """A graph's JSON as the content of its file."""
+    """Returns a graph's JSON as the content of its file."""
     return gzip.compress(text.encode(), mtime=0)
 
 
 def graph_from_bytes(content: bytes) -> str:
-    """The JSON in the content of its file."""
+    """Returns the JSON in the content of its file."""
     return inflated(content, gzip=True).decode()
 
 
@@ -122,7 +122,7 @@ def _operation(tensor: str) -> str:
 
 
 def port_of(name: str, tensor: Any) -> Port:
-    """A tensor's shape without the rows, and its type; a shape that is not known is one of any length."""
+    """Returns a tensor's shape without the rows, and its type; a shape that is not known is one of any length."""
     shape = (None,) if tensor.shape.rank is None else tuple(tensor.shape.as_list()[1:])
     return Port(name, shape, tensor.dtype.base_dtype.name)
 

@@ -13,9 +13,9 @@ RETURNED = "keraunos_returned"
 
 
 def build_graph(func: Callable[[], Any]) -> str:
-    """The TensorFlow graph that `func` builds, as the JSON of its MetaGraphDef.
+    """Returns the TensorFlow graph that `func` builds, as the JSON of its MetaGraphDef.
 
-    The function runs in a graph of its own, so that nothing is left in the default one. Where it returns a tensor, the
+    The function runs in its own graph, so that nothing is left in the default one. If it returns a tensor, the
     graph remembers it: a model that puts no loss into a collection is trained on what it returned.
     """
     if not callable(func):

@@ -21,7 +21,7 @@ class IterationLosses(Hooks):
     """Tells the loss of every iteration: its mean over the rows of the iteration's batches.
 
     SparkFlow made one more pass over the partition for it; here it is what the steps themselves found. Iterations of a
-    partition are told in their order, those of different partitions as they come.
+    partition are reported in their order, those of different partitions as they arrive.
     """
 
     def __init__(self, schedule: Schedule, workers: int, listeners: Sequence[LossCallback]) -> None:
@@ -38,7 +38,7 @@ class IterationLosses(Hooks):
     def on_losses(
         self, rank: int, first_step: int, losses: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
     ) -> None:
-        """Steps were taken; tell the iterations that they complete."""
+        """Record steps that were taken; report the iterations that they complete."""
         found = self._sums[rank]
         for step, loss, count in zip(itertools.count(first_step), losses.tolist(), rows.tolist(), strict=False):
             iteration, place = divmod(step, self._steps[rank])
@@ -46,7 +46,7 @@ class IterationLosses(Hooks):
                 found.total = found.rows = 0.0
             found.total += loss * count
             found.rows += count
-            # A worker that was lost and came back takes some steps again.
+            # A worker that was lost and restarted repeats some steps.
             if place == self._steps[rank] - 1 and iteration > found.told:
                 found.told = iteration
                 for listener in self._listeners:
@@ -55,7 +55,7 @@ class IterationLosses(Hooks):
 
 @dataclass
 class _Sum:
-    """The losses of an iteration's steps so far, times their rows; and the iteration that was told last."""
+    """The losses of an iteration's steps so far, times their rows; and the iteration that was reported last."""
 
     total: float = 0.0
     rows: float = 0.0

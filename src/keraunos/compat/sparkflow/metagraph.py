@@ -1,4 +1,4 @@
-"""A TensorFlow graph in JSON, brought to life on the driver: its loss, its variables and their values. Runs there.
+"""A TensorFlow graph loaded from JSON: its loss, its variables and their values. Runs on the driver.
 
 Nothing here touches the default graph, and nothing turns TensorFlow's 2.x behaviour off.
 """
@@ -23,7 +23,7 @@ v1 = tf.compat.v1
 
 
 def imported(text: str) -> Any:
-    """The graph that a JSON text describes, as a `tf.Graph` of its own."""
+    """Returns the graph that a JSON text describes, as a `tf.Graph` of its own."""
     if not text:
         raise ModelError(
             "`tensorflowGraph` must be set. Expected: the JSON that graph_utils.build_graph(function) gives. "
@@ -35,7 +35,7 @@ def imported(text: str) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """The MetaGraphDef that a JSON text describes."""
+    """Returns the MetaGraphDef that a JSON text describes."""
     try:
         return json_format.Parse(text, v1.MetaGraphDef())
     except json_format.ParseError as error:
@@ -46,7 +46,7 @@ def parsed(text: str) -> Any:
 
 
 def tensor(graph: Any, name: str | None, parameter: str) -> Any:
-    """The tensor that a Param names."""
+    """Returns the tensor that a Param names."""
     if name and has_tensor(graph, name):
         return graph.get_tensor_by_name(name)
     operations = [each.name for each in graph.get_operations()]
@@ -60,7 +60,7 @@ def tensor(graph: Any, name: str | None, parameter: str) -> Any:
 
 
 def has_tensor(graph: Any, name: str) -> bool:
-    """Whether the graph has a tensor of that name."""
+    """Returns whether the graph has a tensor of that name."""
     try:
         graph.get_tensor_by_name(name)
     except (KeyError, ValueError):
@@ -69,7 +69,7 @@ def has_tensor(graph: Any, name: str) -> bool:
 
 
 def loss_of(graph: Any) -> Any:
-    """What training makes smaller: the collected losses with the regularisation, or else what the model returned.
+    """The minimized tensor: the collected losses with the regularisation, or else the model's return value.
 
     Several losses are added up, as `tf.losses.get_total_loss` does it. The sum is added to the graph.
     """
@@ -145,7 +145,7 @@ def holding(graph: Any, values: Mapping[str, Value]) -> Iterator[Any]:
 
 
 def variables(graph: Any) -> tuple[list[Any], list[Any]]:
-    """The operations of the trainable variables, in the order of their collection, and those of all others."""
+    """Returns the operations of the trainable variables, in the order of their collection, and those of all others."""
     trainable = [each.op for each in graph.get_collection(v1.GraphKeys.TRAINABLE_VARIABLES)]
     trainable = list(dict.fromkeys(trainable))
     others = [each for each in graph.get_operations() if each.type in VARIABLES and each not in set(trainable)]
@@ -153,13 +153,13 @@ def variables(graph: Any) -> tuple[list[Any], list[Any]]:
 
 
 def needed_variables(tensors: Iterable[Any], fed: Iterable[str | None]) -> set[str]:
-    """The names of the variables that tensors are computed from."""
+    """Returns the names of the variables that tensors are computed from."""
     found = closure([each.op for each in tensors], {name for name in fed if name})
     return {each.name for each in found.values() if each.type in VARIABLES}
 
 
 def values_of(session: Any, operations: Iterable[Any]) -> dict[str, Value]:
-    """The values of variables, by the names of their operations; one without a value is left out."""
+    """Returns the values of variables, by the names of their operations; one without a value is left out."""
     operations = list(operations)
     graph = session.graph
     with graph.as_default(), v1.name_scope("sparkflow_values"):

@@ -15,13 +15,13 @@ Weights = Sequence[npt.NDArray[Any]]
 
 
 def tensorflow_get_weights(vs: Sequence[Any] | None = None) -> list[npt.NDArray[Any]]:
-    """The values of variables, by default the trainable ones, in the default session."""
+    """Returns the values of variables, by default the trainable ones, in the default session."""
     session, variables = _session_and_variables(vs)
     return list(session.run(variables))
 
 
 def tensorflow_set_weights(weights: Sequence[Any], vs: Sequence[Any] | None = None) -> None:
-    """Set variables, by default the trainable ones, in the default session; its graph stays as it is."""
+    """Set variables, by default the trainable ones, in the default session; its graph does not change."""
     session, variables = _session_and_variables(vs)
     for variable, value in zip(variables, weights, strict=True):
         # The value takes the place of the one that the variable is initialized with.
@@ -34,7 +34,7 @@ def convert_weights_to_json(weights: Weights) -> str:
 
 
 def convert_json_to_weights(json_weights: str) -> list[npt.NDArray[Any]]:
-    """The weights that `convert_weights_to_json` wrote."""
+    """Returns the weights that `convert_weights_to_json` wrote."""
     try:
         return [np.asarray(each) for each in json.loads(json_weights)]
     except (TypeError, ValueError) as error:
@@ -44,7 +44,7 @@ def convert_json_to_weights(json_weights: str) -> list[npt.NDArray[Any]]:
 
 
 def calculate_weights(collected_weights: Sequence[Weights]) -> list[npt.NDArray[Any]]:
-    """The mean of several models' weights."""
+    """Returns the mean of several models' weights."""
     return [np.mean(each, axis=0) for each in zip(*collected_weights, strict=True)]
 
 

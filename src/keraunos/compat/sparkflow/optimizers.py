@@ -40,26 +40,32 @@ class _Known:
 _STRENGTHS: Mapping[str, float] = {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0}
 
 OPTIMIZERS: Mapping[str, _Known] = {
-    "adam": _Known("AdamOptimizer", "Adam", {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "adam": _Known(
+        "AdamOptimizer", "TensorFlowAdam", {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+    ),
     "rmsprop": _Known(
         "RMSPropOptimizer",
-        "RMSProp",
+        "TensorFlowRMSProp",
         {"learning_rate": None, "decay": 0.9, "momentum": 0.0, "epsilon": 1e-10, "centered": False},
     ),
     "momentum": _Known(
-        "MomentumOptimizer", "Momentum", {"learning_rate": None, "momentum": 0.9, "use_nesterov": False}
+        "MomentumOptimizer", "TensorFlowMomentum", {"learning_rate": None, "momentum": 0.9, "use_nesterov": False}
     ),
-    "adadelta": _Known("AdadeltaOptimizer", "Adadelta", {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-8}),
-    "adagrad": _Known("AdagradOptimizer", "Adagrad", {"learning_rate": None, "initial_accumulator_value": 0.1}),
-    "gradient_descent": _Known("GradientDescentOptimizer", "GradientDescent", {"learning_rate": None}),
+    "adadelta": _Known(
+        "AdadeltaOptimizer", "TensorFlowAdadelta", {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-8}
+    ),
+    "adagrad": _Known(
+        "AdagradOptimizer", "TensorFlowAdagrad", {"learning_rate": None, "initial_accumulator_value": 0.1}
+    ),
+    "gradient_descent": _Known("GradientDescentOptimizer", "TensorFlowGradientDescent", {"learning_rate": None}),
     "adagrad_da": _Known(
         "AdagradDAOptimizer",
-        "AdagradDA",
+        "TensorFlowAdagradDA",
         {"learning_rate": None, "initial_gradient_squared_accumulator_value": 0.1, **_STRENGTHS},
     ),
     "ftrl": _Known(
         "FtrlOptimizer",
-        "Ftrl",
+        "TensorFlowFtrl",
         {
             "learning_rate": None,
             "learning_rate_power": -0.5,
@@ -71,11 +77,11 @@ OPTIMIZERS: Mapping[str, _Known] = {
     ),
     "proximal_adagrad": _Known(
         "ProximalAdagradOptimizer",
-        "ProximalAdagrad",
+        "TensorFlowProximalAdagrad",
         {"learning_rate": None, "initial_accumulator_value": 0.1, **_STRENGTHS},
     ),
     "proximal_gradient_descent": _Known(
-        "ProximalGradientDescentOptimizer", "ProximalGradientDescent", {"learning_rate": None, **_STRENGTHS}
+        "ProximalGradientDescentOptimizer", "TensorFlowProximalGradientDescent", {"learning_rate": None, **_STRENGTHS}
     ),
 }
 
@@ -99,14 +105,14 @@ for _name, _known in OPTIMIZERS.items():
 
 
 def check_name(name: Any) -> str:
-    """The name of one of the ten optimizers; any other is refused."""
+    """Returns the name of one of the ten optimizers; any other is refused."""
     if not isinstance(name, str) or name not in OPTIMIZERS:
         raise JobError(one_of("tfOptimizer", name, OPTIMIZERS))
     return name
 
 
 def read_options(text: Any) -> dict[str, Any]:
-    """The options in a JSON text, or in a mapping."""
+    """Returns the options in a JSON text, or in a mapping."""
     options = text
     if isinstance(text, str):
         try:
@@ -122,10 +128,10 @@ def read_options(text: Any) -> dict[str, Any]:
 
 
 def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str, Any] | None = None) -> RuleSpec:
-    """The rule for one of the ten names.
+    """Returns the rule for one of the ten names.
 
     Options come from `options`, then from TensorFlow's defaults. The learning rate among them goes before the one that
-    is given beside them, as in SparkFlow; without either it is TensorFlow's own, or SparkFlow's where that has none.
+    is given beside them, as in SparkFlow; without either it is TensorFlow's own, or SparkFlow's if that has none.
     """
     known = OPTIMIZERS[check_name(name)]
     given = {_ALIASES.get(each, each): value for each, value in (options or {}).items()}
@@ -149,7 +155,7 @@ def rule_of(name: str, learning_rate: float | None = None, options: Mapping[str,
 
 
 def rule_of_optimizer(optimizer: Any) -> RuleSpec:
-    """The rule for an optimizer of `tf.train`, for one of the ten names, or for what `build_optimizer` gave."""
+    """Returns the rule for an optimizer of `tf.train`, one of the ten names, or a result of `build_optimizer`."""
     if isinstance(optimizer, RuleSpec):
         return optimizer
     if isinstance(optimizer, str):
@@ -166,12 +172,12 @@ def rule_of_optimizer(optimizer: Any) -> RuleSpec:
 
 
 def locks(rule: RuleSpec) -> bool:
-    """Whether the optimizer itself asks for updates that do not overlap."""
+    """Returns whether the optimizer itself asks for updates that do not overlap."""
     return bool(rule.option("use_locking"))
 
 
 def _attribute(optimizer: Any, option: str) -> Any:
-    """What the optimizer was made with; the classes of `tf.train` keep it under two spellings."""
+    """Returns the arguments of the optimizer; the classes of `tf.train` store them under two spellings."""
     value = getattr(optimizer, f"_{option}", None)
     if value is None and option == "learning_rate":
         value = optimizer._lr

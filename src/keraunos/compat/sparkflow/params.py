@@ -17,7 +17,7 @@ DEFAULT_OUTPUT = "out/Sigmoid:0"
 
 
 def tensor_name(name: str) -> conversion.Converter[str, str]:
-    """The name of a tensor; that of an operation stands for its first output."""
+    """Returns the name of a tensor; that of an operation means its first output."""
 
     def convert(value: str) -> str:
         if not isinstance(value, str) or not value:
@@ -28,7 +28,7 @@ def tensor_name(name: str) -> conversion.Converter[str, str]:
 
 
 def text(name: str) -> conversion.Converter[str, str]:
-    """A string."""
+    """Returns a string."""
 
     def convert(value: str) -> str:
         if not isinstance(value, str):
@@ -52,8 +52,8 @@ def _port(value: int) -> int:
     return number
 
 
-class HasServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
-    """What the estimator and its model share: the columns, and which tensors predict."""
+class HasGraphServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
+    """Params of both the estimator and its model: the columns, and the tensors for prediction."""
 
     inputCol, setInputCol = writable_param(
         "The column with the features: a vector, an array, or a number.", conversion.column_name("inputCol")
@@ -79,7 +79,7 @@ class HasServing(Settings, HasInputCol, HasPredictionCol):  # type: ignore[misc]
     )
 
 
-class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
+class GraphTrainingParams(HasGraphServing, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
     """The Params that only the estimator has."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "transformed", "tfInput": "x:0", "tfOutput": DEFAULT_OUTPUT}
@@ -144,7 +144,7 @@ class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark 
         default=0,
     )
     partitionShuffles, getPartitionShuffles = readable_param(
-        "How many times to train for `iters` iterations, with the rows dealt out anew in between.",
+        "How many times to train for `iters` iterations, with the rows redistributed in between.",
         conversion.whole_number("partitionShuffles", at_least=1),
         default=1,
     )
@@ -158,5 +158,5 @@ class TrainingParams(HasServing, HasLabelCol):  # type: ignore[misc]  # pyspark 
     )
 
     def getAqcuireLock(self) -> bool:
-        """The same, as SparkFlow spells it."""
+        """Returns the same, as SparkFlow spells it."""
         return self.getAcquireLock()

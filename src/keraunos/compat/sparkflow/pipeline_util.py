@@ -14,14 +14,14 @@ _PICKLED = "4c1740b00d3c4ff6806a1402321572cb"
 
 
 class PysparkPipelineWrapper:
-    """What SparkFlow needed to get its stages back out of a loaded pipeline."""
+    """SparkFlow's function to extract its stages from a loaded pipeline."""
 
     @staticmethod
     def unwrap(pipeline: Any) -> Any:
-        """The pipeline itself, whose stages are what they were when they were saved.
+        """Returns the pipeline itself, whose stages are what they were when they were saved.
 
-        Raises where a stage is one that SparkFlow itself saved: that is a pickled object, which runs code when it is
-        read.
+        Raises an error if a stage is one that SparkFlow itself saved: that is a pickled object, which runs code when it
+        is read.
         """
         if not isinstance(pipeline, Pipeline | PipelineModel):
             raise ModelError(f"`pipeline` must be a Pipeline or a PipelineModel. Received: {pipeline!r}.")
@@ -30,7 +30,7 @@ class PysparkPipelineWrapper:
 
 
 class PysparkReaderWriter(DefaultParamsReadable, DefaultParamsWritable):  # type: ignore[misc]  # pyspark is untyped
-    """What a stage of one's own inherits from to be saved in a pipeline: its Params are, as spark.ml does it."""
+    """Base class of custom stages that are saved in a pipeline; their Params are saved as in spark.ml."""
 
 
 def _refuse_pickled(pipeline: Any) -> None:

@@ -18,7 +18,7 @@ from keraunos.exchange.rules.elementwise_optimizers import add_product, power
 from keraunos.parameters import Vector
 
 
-class GradientDescent(ElementwiseOptimizer):
+class TensorFlowGradientDescent(ElementwiseOptimizer):
     """`w -= rate g`."""
 
     def move(self, block: Block) -> None:
@@ -28,11 +28,11 @@ class GradientDescent(ElementwiseOptimizer):
         np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class Momentum(ElementwiseOptimizer):
+class TensorFlowMomentum(ElementwiseOptimizer):
     """`a = momentum a + g; w -= rate a`, or with Nesterov `w -= rate g + rate momentum a`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The accumulator."""
+        """Returns the accumulator."""
         return (0.0,)
 
     def move(self, block: Block) -> None:
@@ -61,15 +61,15 @@ class Approaching(elementwise_optimizers.Averaging):
         np.add(mean, space, out=mean)
 
 
-class Adam(Approaching, elementwise_optimizers.Adam):
+class TensorFlowAdam(Approaching, elementwise_optimizers.Adam):
     """Adam with epsilon beside the uncorrected second moment (the paper's "epsilon hat")."""
 
 
-class RMSProp(Approaching):
+class TensorFlowRMSProp(Approaching):
     """RMSProp whose mean square starts from one; `centered` takes the squared mean gradient off it."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean square, the momentum and, where it is centered, the mean gradient."""
+        """Returns the mean square, the momentum and, where it is centered, the mean gradient."""
         return (1.0, 0.0, 0.0) if self._option("centered") else (1.0, 0.0)
 
     def move(self, block: Block) -> None:
@@ -93,24 +93,24 @@ class RMSProp(Approaching):
         np.subtract(block.parameters, momentum, out=block.parameters)
 
 
-class Adadelta(Approaching, elementwise_optimizers.Adadelta):
+class TensorFlowAdadelta(Approaching, elementwise_optimizers.Adadelta):
     """The gradient, scaled by the root mean square of past moves over that of past gradients."""
 
     decay_option = "rho"
     one_root = True
 
 
-class Adagrad(elementwise_optimizers.Adagrad):
+class TensorFlowAdagrad(elementwise_optimizers.Adagrad):
     """`a += g²; w -= rate g / sqrt(a)`."""
 
 
-class AdagradDA(ElementwiseOptimizer):
+class TensorFlowAdagradDA(ElementwiseOptimizer):
     """Dual averaging: the parameters follow from the sum of all gradients, whatever they started from."""
 
     scratch_blocks = 2
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of the gradients and that of their squares."""
+        """Returns the sum of the gradients and that of their squares."""
         return (0.0, self._option("initial_gradient_squared_accumulator_value"))
 
     def move(self, block: Block) -> None:
@@ -129,13 +129,13 @@ class AdagradDA(ElementwiseOptimizer):
         np.divide(shrunk, space, out=block.parameters)
 
 
-class Ftrl(ElementwiseOptimizer):
+class TensorFlowFtrl(ElementwiseOptimizer):
     """Follow the regularised leader, with TensorFlow's shrinkage and `beta`."""
 
     scratch_blocks = 3
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of squares, and the linear term."""
+        """Returns the sum of squares, and the linear term."""
         return (self._option("initial_accumulator_value"), 0.0)
 
     def move(self, block: Block) -> None:
@@ -164,8 +164,8 @@ class Ftrl(ElementwiseOptimizer):
         np.negative(gradient, out=parameters)
 
 
-class ProximalGradientDescent(GradientDescent):
-    """A gradient step, then shrunk as the L1 and L2 strengths say."""
+class TensorFlowProximalGradientDescent(TensorFlowGradientDescent):
+    """A gradient step, then shrunk by the L1 and L2 strengths."""
 
     def move(self, block: Block) -> None:
         """Move against the gradient, and shrink."""
@@ -177,8 +177,8 @@ class ProximalGradientDescent(GradientDescent):
         np.divide(parameters, 1.0 + rate * l2, out=parameters)
 
 
-class ProximalAdagrad(Adagrad):
-    """An Adagrad step, then shrunk as the L1 and L2 strengths say, by each element's own rate."""
+class TensorFlowProximalAdagrad(TensorFlowAdagrad):
+    """An Adagrad step, then shrunk by the L1 and L2 strengths with each element's own rate."""
 
     scratch_blocks = 2
 

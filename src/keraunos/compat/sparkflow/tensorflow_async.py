@@ -23,7 +23,7 @@ from keraunos.compat.sparkflow.graph_model import (
 from keraunos.compat.sparkflow.losses import print_loss
 from keraunos.compat.sparkflow.ml_util import convert_json_to_weights, convert_weights_to_json
 from keraunos.compat.sparkflow.optimizers import read_options, rule_of
-from keraunos.compat.sparkflow.params import HasServing, TrainingParams, text
+from keraunos.compat.sparkflow.params import GraphTrainingParams, HasGraphServing, text
 from keraunos.compat.sparkflow.translate import DEFAULT_PORTS, Training, check_supervision, job_of, workers_of
 from keraunos.errors import ColumnError, ModelError
 from keraunos.job.columns import Columns, Slot
@@ -44,11 +44,14 @@ _PREDICTED_AT_ONCE = 1024
 
 
 def build_optimizer(optimizer_name: str, learning_rate: float, optimizer_options: Mapping[str, Any] | None) -> RuleSpec:
-    """The optimizer on the parameter server, for HogwildSparkModel; SparkFlow gave one of TensorFlow's own here."""
+    """Returns the optimizer on the parameter server, for HogwildSparkModel.
+
+    SparkFlow returned one of TensorFlow here.
+    """
     return rule_of(optimizer_name, learning_rate, optimizer_options)
 
 
-class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class SparkAsyncDLModel(Model, HasGraphServing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """A graph with trained values as a spark.ml Transformer."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {"inputCol": "encoded", "tfInput": None, "tfOutput": None}
@@ -72,37 +75,40 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         self.setParams(**params)
 
     def holding(self, model: GraphModel) -> Self:
-        """This Transformer with a graph and its values."""
+        """Returns this Transformer with a graph and its values."""
         self._trained = model
         self._live = {}
         return self
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         super().setParams(**params)
         self._live = {}
         return self
 
     def getOrDefault(self, param: Any) -> Any:
-        """The value of a Param; the graph and the weights of a fitted model are turned into JSON when asked for."""
+        """Returns the value of a Param.
+
+        The graph and the weights of a fitted model are turned into JSON when asked for.
+        """
         name = param if isinstance(param, str) else param.name
         if name in self._OUTSIDE_OF_PARAMS and self._trained is not None and not self.isSet(name):
             return self._trained.graph if name == "modelJson" else _weights_of(self._trained)
         return super().getOrDefault(param)
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params; the trained values are shared, since they never change."""
+        """Returns a copy with other Params; the trained values are shared, since they never change."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         copied._live = {}
         return copied
 
     def write(self) -> PartsWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return PartsWriter(self)
 
     @classmethod
     def read(cls) -> PartsReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return PartsReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
@@ -128,7 +134,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         return with_predictions(dataset, serving, self._broadcast(session_of(session), source.archive), {})
 
     def _model(self) -> GraphModel:
-        """The graph and its values, from the fit or from the two Params."""
+        """Returns the graph and its values, from the fit or from the two Params."""
         with self._lock:
             if self._trained is not None and not self.isSet("modelJson") and not self.isSet("modelWeights"):
                 return self._trained
@@ -145,7 +151,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
             return model
 
     def _source(self) -> Any:
-        """What workers predict with; made once for the tensors that are asked for."""
+        """Returns the model for prediction on workers; created once per set of tensors."""
         given, output, dropout = self.getTfInput(), self.getTfOutput(), self.getTfDropout()
         if given is None or output is None:
             missing = "tfInput" if given is None else "tfOutput"
@@ -159,7 +165,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
             return self._live["source"]
 
     def _broadcast(self, session: Session, archive: bytes) -> Any:
-        """The archive on its way to the workers, once for each Spark application."""
+        """Returns the archive on its way to the workers, once for each Spark application."""
         with self._lock:
             if self._live.get("application") is not session.application:
                 self._live["application"] = session.application
@@ -174,7 +180,7 @@ class SparkAsyncDLModel(Model, HasServing, MLReadable, MLWritable):  # type: ign
         return cls().holding(GraphModel.from_files(parts.files))
 
 
-class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+class SparkAsyncDL(Estimator, GraphTrainingParams, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
     """Trains a TensorFlow graph on a DataFrame, asynchronously; `explainParams()` describes every Param."""
 
     _OUTSIDE_OF_PARAMS: ClassVar[tuple[str, ...]] = ("tensorflowGraph",)
@@ -184,16 +190,16 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
         self.setParams(**params)
 
     def write(self) -> PartsWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return PartsWriter(self)
 
     @classmethod
     def read(cls) -> PartsReader[Self]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return PartsReader(cls)
 
     def _training(self) -> Training:
-        """The Params as a training."""
+        """Returns the Params as a training."""
         options = self.getOptimizerOptions()
         named = self.getTfOptimizer()
         # SparkFlow's own default is for optimizers without options; with some, TensorFlow's goes before it.
@@ -217,7 +223,7 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
         )
 
     def plan_fit(self, dataset: Any, workers: int | None = None) -> FitPlan:
-        """What `fit` would do, for a search to run; `workers` in place of as many as `partitions` allows.
+        """Returns the plan of `fit`, for a search; `workers` in place of as many as `partitions` allows.
 
         All turns of `partitionShuffles` are run as one: a search trains that many times the iterations without dealing
         out the rows anew.
@@ -286,7 +292,7 @@ class SparkAsyncDL(Estimator, TrainingParams, MLReadable, MLWritable):  # type: 
 
 @contextmanager
 def _turns(dataframe: Any, workers: int, partitions: int | None, turns: int) -> Iterator[Any]:
-    """Gives the rows of each turn: first as they come, then dealt out anew."""
+    """Returns the rows of each turn: unchanged in the first, then redistributed."""
     fewer = partitions is not None and workers < partitions
     first = dataframe.coalesce(workers) if fewer else dataframe
     if turns == 1:
@@ -302,7 +308,7 @@ def _weights_of(model: GraphModel) -> str:
 
 
 def _check_width(slot: Slot, found: tuple[int | None, ...], port: Port, column: str, tensor: str) -> None:
-    """Refuse rows whose number of elements, where the schema tells it, is not the placeholder's."""
+    """Raises an error if the number of elements, as far as the schema shows it, differs from the placeholder's."""
     if None in found or None in port.shape or math.prod(found) == math.prod(port.shape):  # type: ignore[arg-type]
         return
     raise ColumnError(

@@ -30,7 +30,7 @@ def load_tensorflow_model(
     tfDropout: str | None = None,
     toKeepDropout: bool = False,
 ) -> SparkAsyncDLModel:
-    """The model at a path as a Transformer.
+    """Returns the model at a path as a Transformer.
 
     Args:
         path: the checkpoint's prefix, as `tf.train.Saver.save` returned it, or a SavedModel directory; on this machine
@@ -51,7 +51,7 @@ def load_tensorflow_model(
         }
         loaded = SparkAsyncDLModel(inputCol=inputCol, predictionCol=predictionCol, **asked)
         loaded = loaded.holding(_graph_model(session, loaded))
-        # What is wrong with the names is told now, and not by the first `transform`.
+        # Wrong names raise an error now, and not in the first `transform`.
         loaded._source()
     return loaded
 
@@ -66,7 +66,7 @@ def attach_tensorflow_model_to_pipeline(
     tfDropout: str | None = None,
     toKeepDropout: bool = False,
 ) -> PipelineModel:
-    """A pipeline that ends with the model at a path; the arguments are those of `load_tensorflow_model`."""
+    """Returns a pipeline that ends with the model at a path; the arguments are those of `load_tensorflow_model`."""
     loaded = load_tensorflow_model(path, inputCol, tfInput, tfOutput, predictionCol, tfDropout, toKeepDropout)
     return PipelineModel([pipelineModel, loaded])
 

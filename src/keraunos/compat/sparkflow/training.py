@@ -22,13 +22,13 @@ from keraunos.ml.signature import Port
 
 logger = logging.getLogger(__name__)
 
-# Gives the rows of a turn; those of the first are as they come, those of later ones dealt out anew.
+# Returns the rows of a turn: unchanged for the first turn, redistributed for later ones.
 Rows = Callable[[int], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A graph that is ready to train, and what it began with.
+class PreparedGraph:
+    """A graph that is ready to train, and its initial values.
 
     Attributes:
         source: the graph as workers take it.
@@ -44,8 +44,8 @@ class Prepared:
     labels: Port | None
 
 
-def prepare(training: Training) -> Prepared:
-    """Bring the graph to life, refuse what is wrong with it, and initialize its variables."""
+def prepare(training: Training) -> PreparedGraph:
+    """Load the graph, check it, and initialize its variables."""
     graph = metagraph.imported(training.graph)
     features = metagraph.tensor(graph, training.tf_input, "tfInput")
     labels = None if training.tf_label is None else metagraph.tensor(graph, training.tf_label, "tfLabel")
@@ -63,7 +63,7 @@ def prepare(training: Training) -> Prepared:
         needed = set() if output is None else metagraph.needed_variables([output], [training.tf_input])
         needed |= GraphArchive.from_bytes(source.archive).values().keys()
         values = metagraph.values_of(session, [*trainable, *(each for each in others if each.name in needed)])
-    return Prepared(
+    return PreparedGraph(
         source=source,
         values=values,
         trainable=len(trainable),
@@ -74,13 +74,13 @@ def prepare(training: Training) -> Prepared:
 
 def train(
     training: Training,
-    prepared: Prepared,
+    prepared: PreparedGraph,
     columns: Columns,
     rows: Rows,
     workers: int,
     listeners: Sequence[LossCallback] = (),
 ) -> GraphModel:
-    """Train for all turns; the parameters, and what the optimizer remembers, go on from one turn to the next."""
+    """Train for all turns; the parameters and the optimizer's state continue from one turn to the next."""
     source = prepared.source
     memory = RuleMemory() if training.partition_shuffles > 1 else None
     for turn in range(training.partition_shuffles):
@@ -91,13 +91,13 @@ def train(
     return trained(training, prepared, source.archive)
 
 
-def trained(training: Training, prepared: Prepared, archive: bytes) -> GraphModel:
-    """The graph with the values that training led to, and with what it began with where nothing was trained."""
+def trained(training: Training, prepared: PreparedGraph, archive: bytes) -> GraphModel:
+    """Returns the graph with the trained values, or with the initial values if nothing was trained."""
     return GraphModel(training.graph, prepared.values | GraphArchive.from_bytes(archive).values())
 
 
 def _output(graph: Any, name: str | None) -> Any:
-    """The tensor that will predict; a graph may lack the default one, since it can be named later."""
+    """Returns the tensor that will predict; a graph may lack the default one, since it can be named later."""
     if name == DEFAULT_OUTPUT and not metagraph.has_tensor(graph, name):
         logger.warning(
             "The graph has no %r, which is the default of tfOutput. Name the tensor that predicts before `transform`.",

@@ -22,7 +22,7 @@ from keraunos.job.training_job import ModelSource, TrainingJob
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 5000
-# Where no port was asked for, the next free one of these is taken.
+# If no port was asked for, the next free one of these is taken.
 DEFAULT_PORTS = (DEFAULT_PORT, DEFAULT_PORT + 99)
 
 # No partition has more rows than this, so that a batch of it is the whole partition.
@@ -31,18 +31,18 @@ _ALL_ROWS = 1 << 30
 
 @dataclass(frozen=True)
 class Training:
-    """What SparkFlow's estimator and its HogwildSparkModel both say about a training.
+    """The arguments that SparkFlow's estimator and its HogwildSparkModel share.
 
     Attributes:
         graph: the graph in JSON.
         tf_input: the placeholder of the features; `tf_label` that of the labels, `None` to learn without any.
         rule: the optimizer on the server.
         iters: how many times a worker goes through its rows, or draws batches.
-        mini_batch: rows a step; below 1 all of a partition.
+        mini_batch: rows per step; below 1 all of a partition.
         mini_stochastic_iters: how many batches are drawn in an iteration; below 1 every row is used once.
         acquire_lock: whether gradients are applied one after the other.
         shuffle: whether each iteration takes the rows in another order.
-        partition_shuffles: how many times to train, the rows dealt out anew in between.
+        partition_shuffles: how many times to train, the rows redistributed in between.
         ports: the first and the last port that the server may listen on.
         host: the address that it listens on; `None` for Spark's own choice.
         tf_output: the tensor that will predict, and `tf_dropout` the placeholder of dropout.
@@ -71,7 +71,7 @@ def plan_of(training: Training) -> ExchangePlan:
 
 
 def schedule_of(training: Training, turn: int = 0) -> Schedule:
-    """How a worker goes through its rows, in one of the turns between which rows are dealt out anew."""
+    """The schedule of a worker in one turn; rows are redistributed between turns."""
     drawn = training.mini_stochastic_iters
     if turn == 0 and not training.shuffle and training.mini_batch >= 1 > drawn:
         logger.warning(
@@ -89,7 +89,7 @@ def schedule_of(training: Training, turn: int = 0) -> Schedule:
 
 
 def job_of(training: Training, model: ModelSource, columns: Columns, workers: int, turn: int = 0) -> TrainingJob:
-    """The whole job."""
+    """Returns the whole job."""
     return TrainingJob(
         model=model,
         columns=columns,
@@ -101,7 +101,7 @@ def job_of(training: Training, model: ModelSource, columns: Columns, workers: in
 
 
 def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
-    """How many workers train: one a partition, but no more than were asked for and than can run at once.
+    """Returns how many workers train: one per partition, but no more than were asked for and than can run at once.
 
     Partitions that nothing is known of (a plan that Spark may still change) set no limit.
     """
@@ -109,7 +109,7 @@ def workers_of(asked: int | None, partitions: int | None, slots: int) -> int:
 
 
 def address_of(master_url: Any, port: int | None) -> tuple[str | None, tuple[int, int]]:
-    """The host and the ports that `master_url` and `port` ask for together."""
+    """Returns the host and the ports that `master_url` and `port` ask for together."""
     ports = DEFAULT_PORTS if port is None else (port, port)
     if master_url is None:
         return None, ports

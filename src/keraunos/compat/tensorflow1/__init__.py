@@ -6,9 +6,9 @@ What a program of that time finds below `tf` is here: placeholders and sessions,
 `tf.contrib.slim`, the names that 1.0 dropped (`tf.mul`, `tf.initialize_all_variables`, …). Importing this module turns
 TensorFlow's 2.x behaviour off for the whole process, eager execution included; Keras 3 cannot train in it any more.
 
-Not here: the parts of `tf.contrib` that nobody carried on; asking for one names the nearest equivalent. Of the calls
+Not here: the parts of `tf.contrib` that were discontinued; asking for one names the nearest equivalent. Of the calls
 whose arguments changed places in 1.0, `concat` and `split` take both orders; the cross entropies of `tf.nn` refuse
-arguments without names, as 1.x did, because the two orders cannot be told apart.
+arguments without names, as 1.x did, because the two orders cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __version__ = VERSION = "1.15.5"
 
 _v1 = _mode.tensorflow_1()
 
-# Modules of ours with TensorFlow's names, and modules of Keras 2 that TensorFlow shows under names of its own.
+# Modules of Keraunos with TensorFlow's names, and modules of Keras 2 that TensorFlow shows under its own names.
 _OURS = ("contrib", "estimator", "examples", "nn", "train")
 _OF_KERAS = {"keras": "tf_keras.api._v1.keras", "layers": _mode.LAYERS}
 # TensorFlow's insides, which are no part of its API and which programs import all the same.

@@ -142,7 +142,7 @@ class _Layer:
     moving_variance: Any
 
     def outputs(self, updates_collections: Any) -> Any:
-        """The normalized inputs; the averages move along with them or by the operations in the collections."""
+        """Returns the normalized inputs; the averages move along with them or by the operations in the collections."""
         normalized, mean, variance = _choose(self.is_training, self._by_batch, self._by_averages)
         normalized.set_shape(self.inputs.shape)
         if _constant(self.is_training) is False:
@@ -214,7 +214,7 @@ def _choose(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any
 
 
 def _constant(condition: Any) -> bool | None:
-    """The condition's value where the graph fixes it."""
+    """Returns the condition's value where the graph fixes it."""
     if isinstance(condition, _v1.Variable):
         return None
     if isinstance(condition, _v1.Tensor):

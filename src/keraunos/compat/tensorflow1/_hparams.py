@@ -37,19 +37,19 @@ class HParams:
         setattr(self, name, list(value) if is_list else value)
 
     def set_hparam(self, name: str, value: Any) -> None:
-        """Give a hyperparameter that is there another value of its type."""
+        """Set an existing hyperparameter to another value of its type."""
         kind, is_list = self._known(name)
         if isinstance(value, (list, tuple)) != is_list:
             raise ValueError(f"{name!r} must be {'a list' if is_list else 'a single value'}. Received: {value!r}.")
         setattr(self, name, [_cast(name, kind, each) for each in value] if is_list else _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
-        """Remove a hyperparameter, if it is there."""
+        """Remove a hyperparameter. Ignored if it does not exist."""
         if self._types.pop(name, None) is not None:
             delattr(self, name)
 
     def parse(self, values: str) -> HParams:
-        """Set values from text such as "rate=0.1,layers=[4,8],name=x"; gives itself."""
+        """Set values from text such as "rate=0.1,layers=[4,8],name=x". Returns itself."""
         at = 0
         seen: set[str] = set()
         while at < len(values):
@@ -65,25 +65,25 @@ class HParams:
         return self
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
-        """Set values from a dict; gives itself."""
+        """Set values from a dict. Returns itself."""
         for name, value in values_dict.items():
             self.set_hparam(name, value)
         return self
 
     def parse_json(self, values_json: str) -> HParams:
-        """Set values from a JSON object; gives itself."""
+        """Set values from a JSON object. Returns itself."""
         return self.override_from_dict(json.loads(values_json))
 
     def values(self) -> dict[str, Any]:
-        """The values by their names."""
+        """Returns the values by their names."""
         return {name: getattr(self, name) for name in self._types}
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
-        """The values as a JSON object."""
+        """Returns the values as a JSON object."""
         return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value, or the default where there is none of that name."""
+        """Returns a value, or the default if there is not one of that name."""
         return getattr(self, key) if key in self._types else default
 
     def __contains__(self, key: str) -> bool:
@@ -119,7 +119,7 @@ class HParams:
 
 
 def _read(name: str, kind: type, text: str) -> Any:
-    """A value of the type from its text."""
+    """Returns a value of the type from its text."""
     if kind is bool:
         if text.lower() not in (*_TRUE, *_FALSE):
             raise ValueError(f"{name!r} must be true or false. Received: {text!r}.")
@@ -133,7 +133,7 @@ def _read(name: str, kind: type, text: str) -> Any:
 
 
 def _cast(name: str, kind: type, value: Any) -> Any:
-    """A value as one of the type, where that loses nothing."""
+    """Returns a value as one of the type, where that loses nothing."""
     if (
         value is None
         or kind is type(None)

@@ -16,7 +16,7 @@ LAYERS = "tf_keras.api._v1.keras.__internal__.legacy.layers"
 
 @cache
 def tensorflow_1() -> Any:
-    """TensorFlow's module for 1.x programs, after it was told to behave that way."""
+    """TensorFlow's module for 1.x programs, with the behaviour of 1.x enabled."""
     missing = [name for name in ("tensorflow", "tf_keras") if find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -40,7 +40,7 @@ def legacy_layers() -> Any:
 
 
 def _bring_back() -> None:
-    """Put what programs took from TensorFlow's insides where it was then."""
+    """Restore names inside TensorFlow at their old places for programs that use them."""
     from tensorflow.python.ops import ref_variable, variable_scope
 
     if not hasattr(variable_scope, "default_variable_creator"):

@@ -38,7 +38,7 @@ _SAME_ARGUMENTS = {
 
 
 def find(name: str) -> Any:
-    """What a name of `NAMES` stands for."""
+    """Returns the object that a name of `NAMES` refers to."""
     if name in _REWRITTEN:
         return _REWRITTEN[name]
     found: Any = _v1

@@ -34,7 +34,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> Any:
-        """Write a checkpoint; gives its path."""
+        """Write a checkpoint. Returns its path."""
         options = (meta_graph_suffix, write_meta_graph)
         stripped = (strip_default_attrs, save_debug_info)
         place = _elsewhere(save_path)
@@ -56,7 +56,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
             super().restore(sess, path)
 
     def _keep(self, folder: GivenPath, path: str, state_file: str) -> None:
-        """Write down which checkpoint is the newest, and delete those that are more than are kept."""
+        """Record the newest checkpoint, and delete the oldest ones beyond the maximum."""
         kept = [(each, at) for each, at in self._last_checkpoints if each != path] + [(path, time.time())]
         most = self.saver_def.max_to_keep or len(kept)
         self.set_last_checkpoints_with_time(kept[-most:])
@@ -70,7 +70,7 @@ class Saver(_v1.train.Saver):  # type: ignore[misc, name-defined]  # TensorFlow 
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
-    """What is written down of the checkpoints in a folder."""
+    """Returns the record of the checkpoints in a folder."""
     folder = _elsewhere(checkpoint_dir)
     if folder is None:
         return _v1.train.get_checkpoint_state(checkpoint_dir, latest_filename)
@@ -86,7 +86,7 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
-    """The path of the newest checkpoint in a folder, if there is one."""
+    """Returns the path of the newest checkpoint in a folder, if there is one."""
     folder = _elsewhere(checkpoint_dir)
     if folder is None:
         found: str | None = _v1.train.latest_checkpoint(checkpoint_dir, latest_filename)
@@ -99,7 +99,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether there is a checkpoint at a path."""
+    """Returns whether there is a checkpoint at a path."""
     place = _elsewhere(checkpoint_prefix)
     if place is None:
         return bool(_v1.train.checkpoint_exists(checkpoint_prefix))
@@ -138,7 +138,7 @@ def save_in(folder: str, session: Any, step: Any) -> None:
 
 
 def _elsewhere(path: Any) -> GivenPath | None:
-    """The place of a path whose file system TensorFlow does not know."""
+    """Returns the place of a path whose file system TensorFlow does not know."""
     scheme, there, _ = os.fspath(path).partition("://")
     if not there or scheme in _v1.io.gfile.get_registered_schemes():
         return None

@@ -1,4 +1,4 @@
-"""tf-slim, mended where today's TensorFlow broke it. Runs on the driver and on workers."""
+"""tf-slim, fixed where today's TensorFlow broke it. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
 
-# Where tf-slim looks for parts of TensorFlow that are elsewhere today, and their names in the API.
+# The places where tf-slim looks for parts of TensorFlow that have moved, and their names in the API.
 _MOVED = {
     "tensorflow.python.framework.ops": {"IndexedSlices": "IndexedSlices", "Tensor": "Tensor"},
     "tensorflow.python.ops.array_ops": {"stack": "stack", "unstack": "unstack"},
@@ -28,7 +28,7 @@ _SHOWN = {"tf_keras.api._v1.keras.__internal__.legacy.rnn_cell": "tf.nn.rnn_cell
 
 
 def look_up(module: str, places: Sequence[str], name: str) -> Any:
-    """The first of the places' attributes of that name, or a module that a program may import from there."""
+    """Returns the first of the places' attributes of that name, or a module that a program may import from there."""
     mend()
     for place in places:
         home = import_module(place)
@@ -41,7 +41,7 @@ def look_up(module: str, places: Sequence[str], name: str) -> Any:
 
 
 def names_in(places: Sequence[str]) -> list[str]:
-    """What there is to find in the places."""
+    """Returns the existing objects in these places."""
     mend()
     return sorted({name for place in places for name in dir(import_module(place)) if not name.startswith("_")})
 

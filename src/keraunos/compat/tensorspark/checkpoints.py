@@ -46,7 +46,7 @@ def save(spark: Session, session: Any, user: str | None, filename: str, base_dir
 
 
 def temporary_folder(spark: Session) -> str | None:
-    """The folder that `spark.tmp.dir` names, or `None` for the system's own."""
+    """Returns the folder that `spark.tmp.dir` names, or `None` for the system's own."""
     folder = spark.setting(TMP_DIR)
     if folder is not None and not Path(folder).is_dir():
         raise JobError(f"{TMP_DIR} must name a folder of this machine that exists. Received: {folder!r}.")

@@ -1,4 +1,4 @@
-"""Images and labels in idx files, the format of MNIST, on any file system that Hadoop knows.
+"""Images and labels in idx files, the format of MNIST, on any Hadoop file system.
 
 `IdxFolder` runs on the driver; what parses a file and cuts it runs on executors, so that the rows of a large file never
 pass through the driver.
@@ -18,7 +18,7 @@ from keraunos.compat.idx_format import HEAD_BYTES, PARTS, Bytes, LocalFiles, hea
 from keraunos.errors import DataError, JobError
 from keraunos.session.session import Session
 
-# Where people put the files.
+# Usual folders of the files.
 _FOLDERS = ("", "mnist/", "MNIST_data/")
 __all__ = ["PARTS", "Bytes", "IdxFolder", "IdxPair", "blocks", "cut", "one_hot", "parse", "pixels", "rows"]
 
@@ -39,13 +39,13 @@ class Files(Protocol):
     """A folder, as far as it is read."""
 
     def has(self, name: str) -> bool:
-        """Whether the folder holds a file of this name."""
+        """Returns whether the folder holds a file of this name."""
 
     def read(self, name: str) -> bytes:
-        """The whole content of a file."""
+        """Returns the whole content of a file."""
 
     def head(self, name: str, length: int) -> bytes:
-        """The first bytes of a file, or all of a shorter one."""
+        """Returns the first bytes of a file, or all of a shorter one."""
 
 
 class IdxFolder:
@@ -56,7 +56,7 @@ class IdxFolder:
         self._folder: Files = LocalFiles(Path(path)) if session is None else session.folder(self._path)
 
     def pair(self, part: str) -> IdxPair:
-        """The files of `train` or `t10k`; a missing or damaged file is an error that says what to do."""
+        """Returns the files of `train` or `t10k`; a missing or damaged file is an error that says what to do."""
         names = [self._find(part, kind) for kind in ("images", "labels")]
         (images, *_), (labels, *_) = (
             self._shape(name, kind) for name, kind in zip(names, ("images", "labels"), strict=True)
@@ -69,7 +69,7 @@ class IdxFolder:
         return IdxPair(self._full(names[0]), self._full(names[1]), images)
 
     def arrays(self, part: str) -> tuple[Bytes, Bytes]:
-        """The images, one a row, and the labels of a part, on the driver."""
+        """Returns the images, one per row, and the labels of a part, on the driver."""
         names = [self._find(part, kind) for kind in ("images", "labels")]
         images, labels = (parse(self._folder.read(name), name) for name in names)
         return images.reshape(len(images), -1), labels
@@ -102,14 +102,14 @@ class IdxFolder:
 
 
 def blocks(session: Session, pair: IdxPair, partitions: int) -> Any:
-    """An RDD of (number, (images, labels)), a few rows each, spread evenly over the partitions."""
+    """Returns an RDD of (number, (images, labels)), a few rows each, spread evenly over the partitions."""
     images = session.binary_files(pair.images).flatMap(cut)
     labels = session.binary_files(pair.labels).flatMap(cut)
     return images.join(labels, numPartitions=partitions)
 
 
 def rows(block: tuple[int, tuple[Bytes, Bytes]], classes: int = 10) -> Iterator[tuple[Any, Any]]:
-    """A block's rows as a model takes them: pixels from 0 to 1, and the label as a vector with a single 1."""
+    """Returns a block's rows as a model takes them: pixels from 0 to 1, and the label as a vector with a single 1."""
     _, (images, labels) = block
     return zip(pixels(images), one_hot(labels, classes), strict=True)
 
@@ -127,7 +127,7 @@ def one_hot(labels: Bytes, classes: int = 10) -> npt.NDArray[np.float32]:
 
 
 def cut(file: tuple[str, bytes]) -> Iterator[tuple[int, Bytes]]:
-    """A file's rows in numbered blocks."""
+    """Yields a file's rows in numbered blocks."""
     name, content = file
     array = parse(content, name)
     for number, start in enumerate(range(0, len(array), _BLOCK_ROWS)):

@@ -38,7 +38,7 @@ _lent: dict[str, Any] = {}
 
 @contextmanager
 def plan_with(combiner: Any, sync_interval: int, *, begun: bool = False) -> Iterator[ExchangePlan]:
-    """The plan that combines weights as `combiner` does; a combiner of the user's is at hand until the context ends.
+    """The plan that combines weights as `combiner` does; a combiner of the user's is available until the context ends.
 
     Args:
         combiner: a combiner, or `None` for the mean over all workers.
@@ -83,18 +83,18 @@ class UpdateMean(Rule):
             self._version += 1
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The number of contributions."""
+        """Returns the number of contributions."""
         return [np.array(self._version)]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         self._version = int(state[0])
 
 
 class Combining(Rule):
     """Calls `compute` of the user's combiner for each variable of each contribution.
 
-    The combiner is given arrays of its own, the sender's rank as `worker_id` and the variable's name as TensorFlow
+    The combiner is given its own arrays, the sender's rank as `worker_id` and the variable's name as TensorFlow
     writes it, such as `Variable:0`.
     """
 
@@ -114,7 +114,7 @@ class Combining(Rule):
     def apply(
         self, sent: Sequence[Sent], parameters: Vector, result: Vector, *, squared_norm: float | None = None
     ) -> None:
-        """Set `parameters` to what the combiner gives for each worker's weights."""
+        """Set `parameters` to the combiner's result for each worker's weights."""
         for each in sent:
             if each.rows:
                 self._combine(each.values * parameters.dtype.type(sums.over_rows(each.rows)), each.rank, parameters)

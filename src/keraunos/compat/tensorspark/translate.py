@@ -1,6 +1,6 @@
 """From TensorSpark's arguments to a training job. Runs on the driver.
 
-What is wrong with the arguments is found here, before anything starts; what is wrong with the graph is found by
+Errors in the arguments are found here, before anything starts; errors in the graph are found by
 `graph_source`.
 """
 
@@ -34,8 +34,8 @@ _ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a SparkSession is told once, for all its runs."""
+class SessionOptions:
+    """The arguments of a SparkSession, for all its runs."""
 
     server_host: str
     server_port: int | None
@@ -143,7 +143,7 @@ def check_spark_run(feed_rdd: Any, options: Any, run_metadata: Any) -> None:
 def fed_graph(
     session: Any, fetches: Any, feed_name_list: Any, param_list: Any, feed_dict: Mapping[Any, Any] | None
 ) -> FedGraph:
-    """The session's graph and values, with the fetches as a training step and the placeholders as slots."""
+    """Returns the session's graph and values, with the fetches as a training step and the placeholders as slots."""
     names = _listed("feed_name_list", feed_name_list, "the placeholders that the values of a record are fed to")
     variables = _listed("param_list", param_list, "the variables that workers share")
     feeds = [_name_of(name) for name in names]
@@ -168,14 +168,14 @@ def fed_graph(
 
 
 def job_of(
-    fed: FedGraph, options: Options, plan: ExchangePlan, *, workers: int, shuffle: bool, seed: int
+    fed: FedGraph, options: SessionOptions, plan: ExchangePlan, *, workers: int, shuffle: bool, seed: int
 ) -> TrainingJob:
-    """One pass over the rows, a worker for each partition."""
+    """Returns the job of one pass over the rows, a worker for each partition."""
     if workers < 1:
         raise JobError("`feed_rdd` must have at least one partition. Received: an RDD without any.")
     return TrainingJob(
         model=fed.source,
-        # What NaN means is the graph's to say.
+        # The graph decides what NaN means.
         columns=Columns(features=fed.slots, allow_nan=True),
         schedule=Schedule(epochs=1, batch_size=options.batch_size, seed=seed, shuffle=shuffle, remainder="join"),
         exchange=plan,
@@ -201,7 +201,7 @@ def _flat(fetches: Any) -> Iterator[Any]:
 
 
 def _name_of(tensor: Any) -> str:
-    """The name of a placeholder that was given by its tensor or by its name, `x:0` or `x`."""
+    """Returns the name of a placeholder that was given by its tensor or by its name, `x:0` or `x`."""
     name = str(getattr(tensor, "name", tensor))
     return name if ":" in name else f"{name}:0"
 
@@ -214,7 +214,7 @@ def _slot(graph: Any, name: str) -> Slot:
 
 
 def _is_scalar(fetched: Any) -> bool:
-    """Whether it is a number that can be averaged over batches."""
+    """Returns whether it is a number that can be averaged over batches."""
     shape, dtype = getattr(fetched, "shape", None), getattr(fetched, "dtype", None)
     return shape is not None and dtype is not None and shape.rank == 0 and bool(dtype.is_floating)
 

@@ -1,4 +1,4 @@
-"""What Analytics Zoo's own Adams compute, element by element. Runs where the parameters live."""
+"""The formulas of Analytics Zoo's own Adams, element by element. Runs where the parameters live."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from keraunos.compat.zoo.rules import Adam
+from keraunos.compat.zoo.rules import BigDLAdam
 from keraunos.exchange.rules.elementwise import Block
 from keraunos.exchange.rules.elementwise_optimizers import add_product
 from keraunos.job.rule_spec import register_rule
 
 
-class ZooAdam(Adam):
+class ZooAdam(BigDLAdam):
     """BigDL's `Adam` of `g + weightdecay x`."""
 
 
-class AdamWeightDecay(Adam):
+class ZooAdamWeightDecay(BigDLAdam):
     """`m` and `v` as of Adam; `x -= rate (m / (√v + epsilon) + weight_decay x)`."""
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Returns the learning rate of a step."""
         options = self.plan.rule.options
         return warmed(options, self._rate, int(options.get("steps_before") or 0) + step - 1)
 
@@ -39,7 +39,7 @@ class AdamWeightDecay(Adam):
 
 
 def warmed(options: Mapping[str, Any], rate: float, steps: int) -> float:
-    """The rate after so many steps: it grows over the warm-up's share of `total`, and falls then."""
+    """Returns the rate after this many steps: it grows over the warm-up's share of `total`, and falls then."""
     total, portion = int(options["total"]), float(options["warmup_portion"])
     if total <= 0:
         return rate
@@ -52,4 +52,4 @@ def warmed(options: Mapping[str, Any], rate: float, steps: int) -> float:
 
 _HERE = "keraunos.compat.zoo.adam_rules"
 register_rule("zoo_adam", f"{_HERE}:ZooAdam")
-register_rule("zoo_adam_weight_decay", f"{_HERE}:AdamWeightDecay")
+register_rule("zoo_adam_weight_decay", f"{_HERE}:ZooAdamWeightDecay")

@@ -26,7 +26,7 @@ class Classes:
     padding: int
 
     def check(self, labels: Any) -> None:
-        """Raise an error where a label is no class."""
+        """Raise an error if a label is no class."""
         values = np.asarray(labels)
         known = (values >= self.first) & (values < self.first + self.count) & (values % 1 == 0)
         wrong = values[~(known | (values == self.padding))]
@@ -44,7 +44,10 @@ class Classes:
             yield record
 
     def counted(self, losses: Any, labels: Any) -> Any:
-        """The losses of rows, of which only those that count are in a mean; not a number where a label is no class."""
+        """Returns the losses of rows, of which only those that count are in a mean.
+
+        Not a number if a label is no class.
+        """
         from keras import ops
         from keras.src.backend.common.masking import set_keras_mask
 

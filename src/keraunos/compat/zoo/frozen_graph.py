@@ -2,7 +2,7 @@
 
 A folder holds `frozen_inference_graph.pb`, a graph with its values in it, and `graph_meta.json`, which names its inputs
 and outputs and, where it may be trained, those of its constants that were variables: the format of Analytics Zoo's
-`export_tf`. In a `FrozenGraph` the values lie beside the graph, so that whoever holds them may change them.
+`export_tf`. In a `FrozenGraph` the values are separate from the graph, so that the owner can change them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keraunos.learners.graph_trust import check_graph, check_reached
 
 GRAPH_FILE, META_FILE = "frozen_inference_graph.pb", "graph_meta.json"
 
-# Constants of at least so many elements are kept as arrays of their own rather than in the graph.
+# Constants of at least this many elements are kept as their own arrays rather than in the graph.
 _LARGE = 1024
 _VARIABLES = {"VariableV2", "Variable", "VarHandleOp"}
 _HOLDS_STATE = {*_VARIABLES, "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "IteratorV2"}
@@ -41,9 +41,9 @@ class FrozenGraph:
         graph: the serialised GraphDef; inputs, variables and constants are placeholders in it.
         inputs: the names of the tensors that are fed.
         outputs: the names of the tensors that are computed.
-        variables: the names of the operations that stand for what may be trained.
+        variables: the names of the operations of trainable values.
         constants: the same for other large arrays.
-        values: the arrays by those names; may be left out where somebody else keeps them.
+        values: the arrays by those names; omitted if they are stored elsewhere.
     """
 
     graph: bytes
@@ -54,17 +54,17 @@ class FrozenGraph:
     values: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def graph_def(self) -> Any:
-        """The graph as a protobuf."""
+        """Returns the graph as a protobuf."""
         from tensorflow.core.framework import graph_pb2
 
         return graph_pb2.GraphDef.FromString(self.graph)
 
     def with_values(self, values: Mapping[str, npt.NDArray[Any]]) -> FrozenGraph:
-        """The same graph with other arrays."""
+        """Returns the same graph with other arrays."""
         return replace(self, values=dict(values))
 
     def closed(self) -> Any:
-        """The graph as a protobuf with the arrays in it, which needs nothing but its inputs."""
+        """Returns the graph as a protobuf with the arrays in it, which needs nothing but its inputs."""
         from tensorflow.python.framework import tensor_util
 
         graph = self.graph_def()
@@ -78,7 +78,7 @@ class FrozenGraph:
         return graph
 
     def specs(self, names: Sequence[str]) -> list[tuple[Any, Any]]:
-        """The type and the shape that placeholders have in the graph, by the names of their operations."""
+        """Returns the type and the shape that placeholders have in the graph, by the names of their operations."""
         import tensorflow as tf
 
         nodes = {node.name: node for node in self.graph_def().node}
@@ -90,7 +90,7 @@ class FrozenGraph:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain data."""
+        """Returns everything but the arrays, as plain data."""
         return {
             "graph": base64.b64encode(zlib.compress(self.graph)).decode("ascii"),
             "inputs": list(self.inputs),
@@ -101,7 +101,7 @@ class FrozenGraph:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FrozenGraph:
-        """What `to_json` described; the arrays are left out."""
+        """Returns what `to_json` described; the arrays are left out."""
         try:
             content = base64.b64decode(data["graph"])
             names = ("inputs", "outputs", "variables", "constants")
@@ -115,7 +115,7 @@ class FrozenGraph:
 
 
 def freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, trainable: bool) -> FrozenGraph:
-    """The part of a session's graph that leads from inputs to outputs, with the session's values.
+    """Returns the part of a session's graph that leads from inputs to outputs, with the session's values.
 
     With `trainable`, its trainable variables stay variables; all others become constants.
     """
@@ -139,7 +139,7 @@ def freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, train
                 f"({error.message.splitlines()[0]}). Run the initializer, or restore a checkpoint, first."
             ) from error
     trained = {each.op.name for each in graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)}
-    # A SavedModel of TensorFlow 2 does not say which of its variables are trained.
+    # A SavedModel of TensorFlow 2 does not declare which of its variables are trained.
     variables = [name for name in kept if not trained or name in trained] if trainable else []
     names = (tuple(tensor.name for tensor in given), tuple(tensor.name for tensor in wanted))
     return _opened(plain, *names, variables)
@@ -148,7 +148,10 @@ def freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], *, train
 def read_folder(
     folder: str, input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None
 ) -> tuple[FrozenGraph, bool]:
-    """The graph in a folder that `write_folder`, or Analytics Zoo's `export_tf`, wrote; and whether it is trained."""
+    """Returns the graph in a folder that `write_folder`, or Analytics Zoo's `export_tf`, wrote.
+
+    And whether it is trained.
+    """
     path = given_path(folder, "folder")
     try:
         meta = json.loads(path.child(META_FILE).read())
@@ -164,7 +167,7 @@ def read_folder(
 
 
 def read_file(path: str, input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> FrozenGraph:
-    """The graph in a file with a frozen GraphDef, between the tensors that are named."""
+    """Returns the graph in a file with a frozen GraphDef, between the tensors that are named."""
     if not input_names or not output_names:
         raise ModelError(
             "`input_names` and `output_names` must be given for a file with a graph. Received: "
@@ -183,7 +186,7 @@ def read_saved_model(
     init_op: str | None = None,
     session_config: Any = None,
 ) -> FrozenGraph:
-    """The graph of a SavedModel, between the tensors of a signature or those that are named."""
+    """Returns the graph of a SavedModel, between the tensors of a signature or those that are named."""
     import tensorflow as tf
 
     v1 = tf.compat.v1
@@ -243,12 +246,12 @@ def export_folder(
 
 
 def with_variables(frozen: FrozenGraph, names: Sequence[str]) -> FrozenGraph:
-    """The same graph, of whose constants those of the names may be trained."""
+    """Returns the same graph, of whose constants those of the names may be trained."""
     return _opened(frozen.closed(), frozen.inputs, frozen.outputs, names)
 
 
 def part_of(frozen: FrozenGraph, operations: Sequence[str]) -> FrozenGraph:
-    """The part that ends with the first results of those operations, with the inputs that it needs."""
+    """Returns the part that ends with the first results of those operations, with the inputs that it needs."""
     plain = frozen.graph_def()
     reached = _reached(plain, _known(plain, operations))
     inside = {node.name for node in reached.node}
@@ -266,7 +269,7 @@ def part_of(frozen: FrozenGraph, operations: Sequence[str]) -> FrozenGraph:
 
 
 def leading_to(frozen: FrozenGraph, operations: Sequence[str]) -> set[str]:
-    """The names of the operations that those operations need, and theirs."""
+    """Returns the names of the operations that those operations need, and theirs."""
     plain = frozen.graph_def()
     return {node.name for node in _reached(plain, _known(plain, operations)).node}
 
@@ -282,7 +285,7 @@ def _known(plain: Any, operations: Sequence[str]) -> list[str]:
 
 
 def check_differentiable(frozen: FrozenGraph, *, every_input: bool) -> None:
-    """Raise where the graph has no gradient: by any variable or input at all or, if asked, by each of the inputs."""
+    """Raise an error if the graph has no gradient by any variable or input or, with `every_input`, by each input."""
     import tensorflow as tf
 
     with tf.Graph().as_default() as graph:
@@ -297,7 +300,7 @@ def check_differentiable(frozen: FrozenGraph, *, every_input: bool) -> None:
 
 
 def gradients_of(graph: Any, frozen: FrozenGraph, weights: Sequence[Any] | None = None) -> list[Any]:
-    """The gradients by each input and each variable, or `None`, of the outputs weighed by `weights`."""
+    """Returns the gradients by each input and each variable, or `None`, of the outputs weighed by `weights`."""
     import tensorflow as tf
 
     outputs = [graph.get_tensor_by_name(name) for name in frozen.outputs]
@@ -318,7 +321,7 @@ def gradients_of(graph: Any, frozen: FrozenGraph, weights: Sequence[Any] | None 
 
 
 def _check_meta(meta: Any) -> None:
-    """Raise a `ValueError` where what a folder says of its graph are no names."""
+    """Raises `ValueError` if a folder's metadata of its graph contains something else than names."""
     if not isinstance(meta, dict):
         raise ValueError(f"{META_FILE!r} must hold a JSON object")  # noqa: TRY004 - the caller's error for any file
     for key in ("input_names", "output_names", "variables"):
@@ -384,7 +387,7 @@ def _opened(plain: Any, inputs: tuple[str, ...], outputs: tuple[str, ...], varia
 
 
 def _with_placeholders(plain: Any, tensors: Mapping[str, Any]) -> Any:
-    """The graph with the operations that give those tensors turned into placeholders."""
+    """Returns the graph with the operations of those tensors replaced by placeholders."""
     for node in plain.node:
         tensor = tensors.get(node.name)
         if tensor is not None and node.op != "Placeholder":
@@ -409,7 +412,7 @@ def _become_placeholder(node: Any, dtype: Any, shape: Sequence[int | None] | Non
 
 
 def _reached(plain: Any, ends: Sequence[str]) -> Any:
-    """The part of a graph that the ends depend on."""
+    """Returns the part of a graph that the ends depend on."""
     nodes = {node.name: node for node in plain.node}
     found: set[str] = set()
     waiting = list(ends)

@@ -1,6 +1,6 @@
-"""What BigDL's optim methods compute, element by element. Runs where the parameters live.
+"""The formulas of BigDL's optim methods, element by element. Runs where the parameters live.
 
-The formulas and the names of their arguments are BigDL's; `learning_rate` stands for its `learningrate`. Every method
+The formulas and the names of their arguments are BigDL's; `learning_rate` is its `learningrate`. Every method
 takes `clip_norm`, which scales the gradient down to a global norm, and `clip_constant`, which then cuts every element
 to a range. Methods that see more than single elements are in `compat.zoo.vector_rules`.
 """
@@ -36,11 +36,11 @@ class Rate:
         self._before = int(options.get("steps_before") or 0)
 
     def at(self, rate: float, step: int) -> float:
-        """The rate of a step, counted from 1, where `rate` is what it began with."""
+        """Returns the rate of a step, counted from 1; `rate` is the initial rate."""
         return self._schedule.rate(rate, self._decay, self._before + step - 1, 0)
 
 
-class Clipping:
+class GradientClipping:
     """How a rule's options clip a gradient."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Clipping:
         self.range = options.get("clip_constant")
 
     def factor(self, squared_norm: float | None) -> float:
-        """What a gradient of this norm is multiplied by."""
+        """Returns the factor on a gradient of this norm."""
         if self.norm is None or squared_norm is None:
             return 1.0
         norm = math.sqrt(squared_norm)
@@ -63,25 +63,25 @@ class Clipping:
 
 
 class BigDLRule(Optimizer):
-    """What all optim methods have: numbers as options, a schedule, and clipping."""
+    """Base class of all optim methods: numbers as options, a schedule, and clipping."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
         self.needs_norm = self.asks_for_norm(plan)
         self._schedule = Rate(plan.rule.options)
-        self._clipping = Clipping(plan.rule.options)
+        self._clipping = GradientClipping(plan.rule.options)
 
     @classmethod
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:
-        """Whether the gradient is clipped by its norm."""
+        """Returns whether the gradient is clipped by its norm."""
         return plan.rule.option("clip_norm") is not None
 
     def option(self, name: str) -> float:
-        """A number of the method's."""
+        """Returns a number of the method's."""
         return float(self.plan.rule.options[name])
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Returns the learning rate of a step."""
         return self._schedule.at(self._rate, step)
 
 
@@ -96,7 +96,7 @@ class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
         super().take_step(sent, parameters, rate, step, squared_norm)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
-        """This slice's part of the squared norm of the mean gradient, or of the mean update."""
+        """Returns this slice's part of the squared norm of the mean gradient, or of the mean update."""
         trainable = self.part.trainable_size
         block, total = self._blocks()[0], 0.0
         for start in range(0, trainable, BLOCK):
@@ -113,11 +113,11 @@ class ElementwiseRule(BigDLRule, ElementwiseOptimizer):
             add_product(block.gradient, block.parameters, decay, block.scratch[0])
 
     def decay_of(self, block: Block) -> Vector | float | None:
-        """The weight decay of a block's parameters; `None` for none."""
+        """Returns the weight decay of a block's parameters; `None` for none."""
         return self.plan.rule.option("weightdecay") or None
 
 
-class SGD(ElementwiseRule):
+class BigDLSGD(ElementwiseRule):
     """`g += weightdecay x`; `v = momentum v + (1 - dampening) g`, from `v = g`; `x -= rate v`.
 
     With Nesterov's momentum it is `x -= rate (g + momentum v)`.
@@ -131,7 +131,7 @@ class SGD(ElementwiseRule):
         self._slots += list(self._each.values())
 
     def first_slots(self) -> Sequence[float]:
-        """The momentum, where there is one."""
+        """Returns the momentum, if there is one."""
         return [0.0] if self.plan.rule.option("momentum") else []
 
     def move(self, block: Block) -> None:
@@ -150,11 +150,11 @@ class SGD(ElementwiseRule):
         np.subtract(block.parameters, other, out=block.parameters)
 
     def decay_of(self, block: Block) -> Vector | float | None:
-        """The weight decay of a block's parameters; `None` for none."""
+        """Returns the weight decay of a block's parameters; `None` for none."""
         return self._own_of(block)["weightdecays"] if "weightdecays" in self._each else super().decay_of(block)
 
     def _own_of(self, block: Block) -> dict[str, Vector]:
-        """The numbers that each of a block's elements has for itself."""
+        """Returns the numbers that each of a block's elements has for itself."""
         return dict(zip(self._each, block.slots[len(block.slots) - len(self._each) :], strict=True))
 
     def _gather(self, velocity: Vector, gradient: Vector, other: Vector, step: int) -> None:
@@ -175,28 +175,28 @@ class SGD(ElementwiseRule):
         return np.array(mine, self.part.layout.dtype)
 
 
-class Adagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
+class BigDLAdagrad(ElementwiseRule, elementwise_optimizers.Adagrad):
     """`g += weightdecay x`; `s += g²`; `x -= rate g / (√s + 1e-10)`."""
 
     epsilon = 1e-10
 
 
-class Adadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
+class BigDLAdadelta(ElementwiseRule, elementwise_optimizers.Adadelta):
     """`s = decayrate s + (1 - decayrate) g²`; `u = √(a + epsilon) / √(s + epsilon) g`; `x -= u`; `a` as `s`, of `u`."""
 
 
-class Adam(ElementwiseRule, elementwise_optimizers.Adam):
+class BigDLAdam(ElementwiseRule, elementwise_optimizers.Adam):
     """`m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g²`; `x -= rate c m / (√v + epsilon)`.
 
     In step t, `c = √(1 - beta2ᵗ) / (1 - beta1ᵗ)`.
     """
 
 
-class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
+class BigDLAdamax(ElementwiseRule, elementwise_optimizers.Averaging):
     """`m = beta1 m + (1 - beta1) g`; `u = max(beta2 u, |g| + epsilon)`; `x -= rate / (1 - beta1ᵗ) m / u`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean of the gradient, and the norm."""
+        """Returns the mean of the gradient, and the norm."""
         return [0.0, 0.0]
 
     def move(self, block: Block) -> None:
@@ -205,7 +205,7 @@ class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
         beta1 = self.option("beta1")
         self.average(mean, gradient, beta1, other)
         np.abs(gradient, out=gradient)
-        # The default epsilon is less than the least normal number, which a processor may take for zero.
+        # The default epsilon is below the smallest normal number, which a processor may treat as zero.
         np.add(gradient, max(self.option("epsilon"), float(np.finfo(gradient.dtype).tiny)), out=gradient)
         np.multiply(norm, self.option("beta2"), out=norm)
         np.maximum(norm, gradient, out=norm)
@@ -214,11 +214,11 @@ class Adamax(ElementwiseRule, elementwise_optimizers.Averaging):
         np.subtract(block.parameters, gradient, out=block.parameters)
 
 
-class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
+class BigDLRMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
     """`s = decayrate s + (1 - decayrate) g²`; `x -= rate g / (√s + epsilon)`."""
 
     def first_slots(self) -> Sequence[float]:
-        """The mean of the squares."""
+        """Returns the mean of the squares."""
         return [0.0]
 
     def move(self, block: Block) -> None:
@@ -228,7 +228,7 @@ class RMSprop(ElementwiseRule, elementwise_optimizers.Averaging):
         subtract_over_root(block, gradient, squares, block.rate, self.option("epsilon"))
 
 
-class Ftrl(ElementwiseRule):
+class BigDLFtrl(ElementwiseRule):
     """`g += 2 l2_shrinkage x`; `b = a + g²`; `z += g - (b^p - a^p) / rate x`, with `p = -learningrate_power`.
 
     Then `x = (sign(z) l1 - z) / (b^p / rate + 2 l2)` where `|z| > l1`, else 0; and `a = b`.
@@ -237,7 +237,7 @@ class Ftrl(ElementwiseRule):
     scratch_blocks = 2
 
     def first_slots(self) -> Sequence[float]:
-        """The sum of squares, and the linear term."""
+        """Returns the sum of squares, and the linear term."""
         return [self.option("initial_accumulator_value"), 0.0]
 
     def move(self, block: Block) -> None:
@@ -265,21 +265,21 @@ class Ftrl(ElementwiseRule):
 
 
 def rate_at(options: Mapping[str, Any], step: int) -> float:
-    """The learning rate that a method with these options has in a step, counted from 1."""
+    """Returns the learning rate that a method with these options has in a step, counted from 1."""
     return Rate(options).at(float(options["learning_rate"]), step)
 
 
 _HERE, _VECTOR = "keraunos.compat.zoo.rules", "keraunos.compat.zoo.vector_rules"
 _HOMES: Mapping[str, str] = {
-    "bigdl_sgd": f"{_HERE}:SGD",
-    "bigdl_adagrad": f"{_HERE}:Adagrad",
-    "bigdl_adadelta": f"{_HERE}:Adadelta",
-    "bigdl_adam": f"{_HERE}:Adam",
-    "bigdl_adamax": f"{_HERE}:Adamax",
-    "bigdl_rmsprop": f"{_HERE}:RMSprop",
-    "bigdl_ftrl": f"{_HERE}:Ftrl",
-    "bigdl_lars_sgd": f"{_VECTOR}:LarsSGD",
-    "bigdl_lbfgs": f"{_VECTOR}:LBFGS",
+    "bigdl_sgd": f"{_HERE}:BigDLSGD",
+    "bigdl_adagrad": f"{_HERE}:BigDLAdagrad",
+    "bigdl_adadelta": f"{_HERE}:BigDLAdadelta",
+    "bigdl_adam": f"{_HERE}:BigDLAdam",
+    "bigdl_adamax": f"{_HERE}:BigDLAdamax",
+    "bigdl_rmsprop": f"{_HERE}:BigDLRMSprop",
+    "bigdl_ftrl": f"{_HERE}:BigDLFtrl",
+    "bigdl_lars_sgd": f"{_VECTOR}:BigDLLarsSGD",
+    "bigdl_lbfgs": f"{_VECTOR}:BigDLLBFGS",
     "bigdl_by_prefix": f"{_VECTOR}:ByPrefix",
 }
 

@@ -13,12 +13,12 @@ from keraunos.session.registry import started_session
 
 
 def spread_records(rdd: Any, entries: int) -> Any:
-    """An RDD with the first so many arrays of each record of an RDD, in lists."""
+    """Returns an RDD with the given number of first arrays of each record, in lists."""
     return rdd.mapPartitions(functools.partial(plain_records, entries), preservesPartitioning=True)
 
 
 def spread_arrays(arrays: Sequence[Array]) -> Any:
-    """The rows of arrays on the driver as an RDD of such lists."""
+    """Returns the rows of arrays on the driver as an RDD of such lists."""
     session = started_session()
     rows = len(arrays[0])
     count = max(1, min(rows, session.parallelism))
@@ -28,7 +28,7 @@ def spread_arrays(arrays: Sequence[Array]) -> Any:
 
 
 def plain_records(entries: int, records: Iterator[Any]) -> Iterator[list[Any]]:
-    """The first so many arrays of each record: a `Sample`, a list of arrays, or one array."""
+    """Yields the given number of first arrays of each record: a `Sample`, a list of arrays, or one array."""
     for record in records:
         given = record.arrays() if isinstance(record, Sample) else record
         if not isinstance(given, (list, tuple)):
@@ -39,5 +39,5 @@ def plain_records(entries: int, records: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def rows_of(arrays: Sequence[Array]) -> Iterator[list[Any]]:
-    """The rows of arrays as lists."""
+    """Returns the rows of arrays as lists."""
     return (list(row) for row in zip(*arrays, strict=True))

@@ -1,6 +1,6 @@
 """Keras on TensorFlow in a program that is written for TensorFlow 1.x. Runs on the driver.
 
-Keras needs TensorFlow to compute at once, and such a program has told it not to. Inside `tensorflow_2` it does. Layers
+Keras needs TensorFlow's eager mode, which such a program disables. `tensorflow_2` enables it within its block. Layers
 of Keras, and operators between their outputs, are called by the program itself; they enter `tensorflow_2` by
 themselves once it was entered before, which making an `Input` does.
 """

@@ -20,13 +20,13 @@ from keraunos.launch.predict import predict_rdd
 
 
 def predicted(rdd: Any, graph: FrozenGraph, rows: int) -> Any:
-    """An RDD of what the graph gives for the records of an RDD."""
+    """Returns an RDD of what the graph returns for the records of an RDD."""
     names, columns = _fed(graph)
     return predict_rdd(spread_records(rdd, len(names)), _source(graph, names), columns, batch_rows=rows)
 
 
 def predicted_images(images: Any, graph: FrozenGraph, rows: int, key: str, output_layer: Any) -> Any:
-    """Images with what the graph gives for their samples."""
+    """Images with what the graph returns for their samples."""
     names, columns = _fed(graph)
     return predict_image(images, _source(graph, names), columns, rows=rows, key=key, output_layer=output_layer)
 
@@ -40,7 +40,7 @@ def dataset_rows(dataset: Any, *, labels: bool = False) -> Any:
 
 
 def measured(rdd: Any, graph: FrozenGraph, rows: int, methods: Sequence[Any]) -> list[EvaluatedResult]:
-    """What each method makes of the graph's one output for the records of an RDD, whose last array is the label."""
+    """The result of each method for the graph's only output, for records of an RDD whose last array is the label."""
     wanted = [validation_method(each) for each in methods]
     entries = len(graph.inputs) + 1
     records = spread_records(rdd, entries)
@@ -55,7 +55,7 @@ def measured(rdd: Any, graph: FrozenGraph, rows: int, methods: Sequence[Any]) ->
 
 
 def _fed(graph: FrozenGraph) -> tuple[list[str], Columns]:
-    """Names for the graph's inputs, and the columns of records that fill them."""
+    """Returns names for the graph's inputs, and the columns of records that fill them."""
     names = [f"x{number}" for number in range(len(graph.inputs))]
     kinds = ["bytes" if dtype.name == "string" else "number" for dtype, _ in graph.specs(graph.inputs)]
     return names, Columns(

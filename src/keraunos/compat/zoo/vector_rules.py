@@ -52,19 +52,19 @@ class VectorRule(BigDLRule):
         self.step(parameters, self._gradient, rate)
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
-        """This slice's part of the squared norm of the mean gradient, or of the mean update."""
+        """Returns this slice's part of the squared norm of the mean gradient, or of the mean update."""
         sums.reduced(self.plan, sent, self.part.trainable_size, self._gradient)
         return sums.squared_norm(self._gradient)
 
 
-class LarsSGD(VectorRule):
+class BigDLLarsSGD(VectorRule):
     """For each variable `x`: `v = momentum v + trust rate / s (g + weightdecay x)`; `x -= v`.
 
-    `s = (|g| + weightdecay |x|) / |x|`, with 10000 in place of infinity, at least 1e-4, and 1 where both are zero.
+    `s = (|g| + weightdecay |x|) / |x|`, with 10000 in place of infinity, at least 1e-4, and 1 if both are zero.
     """
 
     def first_slots(self) -> Sequence[float]:
-        """The velocity."""
+        """Returns the velocity."""
         return [0.0]
 
     def step(self, parameters: Vector, gradient: Vector, rate: float) -> None:
@@ -88,7 +88,7 @@ class LarsSGD(VectorRule):
         np.subtract(parameters, velocity, out=parameters)
 
 
-class LBFGS(VectorRule):
+class BigDLLBFGS(VectorRule):
     """One iteration of L-BFGS with a fixed step for each gradient, over the vector as a whole.
 
     The direction comes from the last `ncorrection` pairs of moves and changes of the gradient. There is no move where
@@ -124,13 +124,13 @@ class LBFGS(VectorRule):
         parameters += direction * parameters.dtype.type(length)
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The counters, the last gradient and direction, and the pairs."""
+        """Returns the counters, the last gradient and direction, and the pairs."""
         before = [] if self._before is None else list(self._before)
         counters = np.array([self._steps, self._moved, self._diagonal])
         return [counters, *before, *(each.copy() for pair in self._pairs for each in pair)]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         steps, self._moved, self._diagonal = (float(each) for each in state[0])
         self._steps = int(steps)
         vectors = [np.array(each, self.part.layout.dtype) for each in state[1:]]
@@ -179,12 +179,12 @@ class ByPrefix(Rule):
 
     @classmethod
     def is_elementwise(cls, plan: ExchangePlan) -> bool:
-        """Whether all of the methods treat every element alone."""
+        """Returns whether all of the methods treat every element alone."""
         return all(rule_class(spec).elementwise for spec in _methods(plan.rule).values())
 
     @classmethod
     def asks_for_norm(cls, plan: ExchangePlan) -> bool:
-        """Whether the gradient is clipped by its norm."""
+        """Returns whether the gradient is clipped by its norm."""
         return plan.rule.option("clip_norm") is not None
 
     def apply(
@@ -198,11 +198,11 @@ class ByPrefix(Rule):
         sums.move_state(self.plan, self.workers, sent, parameters[trainable:])
 
     def squared_norm(self, sent: Sequence[Sent]) -> float:
-        """This slice's part of the squared norm of the mean gradient, or of the mean update."""
+        """Returns this slice's part of the squared norm of the mean gradient, or of the mean update."""
         return sum(rule.squared_norm(self._parts_of(sent, start, rule.part.size)) for rule, start in self._rules)
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """What the methods remember, one after the other, each with its length before it."""
+        """Returns the states of the methods, concatenated, each preceded by its length."""
         found: list[npt.NDArray[Any]] = []
         for rule, _ in self._rules:
             kept = rule.state()
@@ -210,7 +210,7 @@ class ByPrefix(Rule):
         return found
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         place = 0
         for rule, _ in self._rules:
             length = int(state[place])
@@ -228,12 +228,12 @@ class ByPrefix(Rule):
 
 
 def method_for(name: str, prefixes: Sequence[str]) -> str:
-    """The longest of the beginnings that a variable's name has."""
+    """Returns the longest of the beginnings that a variable's name has."""
     fitting = [prefix for prefix in prefixes if name.startswith(prefix)]
     if not fitting:
         raise PlanError(
             f"Every variable must have a method. Expected: a beginning of {name!r}. Received: methods for "
-            f"{', '.join(map(repr, prefixes))}. Give one for '' to stand for all others."
+            f"{', '.join(map(repr, prefixes))}. Give one for '' for all others."
         )
     return max(fitting, key=len)
 
@@ -246,7 +246,7 @@ def _methods(rule: RuleSpec) -> dict[str, RuleSpec]:
 
 
 def _runs(rule: RuleSpec, part: Slice) -> list[tuple[RuleSpec, Layout]]:
-    """The slice's variables in rows of neighbours that have one method."""
+    """Returns the slice's variables in rows of neighbours that have one method."""
     methods = _methods(rule)
     runs: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = []
     for piece in part.pieces:
@@ -270,7 +270,7 @@ def _runs(rule: RuleSpec, part: Slice) -> list[tuple[RuleSpec, Layout]]:
 
 
 def _dot(left: Vector, right: Vector) -> float:
-    """The product in double precision, block by block."""
+    """Returns the product in double precision, block by block."""
     block = 1 << 16
     return sum(
         float(np.dot(left[start : start + block], right[start : start + block])) for start in range(0, left.size, block)

@@ -24,7 +24,7 @@ from keraunos.exchange.sharding import Slice
 from keraunos.exchange.shared_memory import SharedVector
 from keraunos.exchange.slice_link import HostedLink, RemoteLink, SliceLink
 from keraunos.exchange.slice_server import SliceServer
-from keraunos.exchange.transports.transport import Parameters, Transport
+from keraunos.exchange.transports.transport import LearnerParameters, Transport
 from keraunos.exchange.waits import Wait
 from keraunos.job.exchange_plan import ExchangePlan
 from keraunos.job.placement import Placement
@@ -73,7 +73,7 @@ class Slices(Transport):
         """Where the slice that this worker hosts can be reached."""
         return None if self._host is None else self._host.address
 
-    def open(self, start: Start, learner: Parameters, parts: int) -> None:
+    def open(self, start: Start, learner: LearnerParameters, parts: int) -> None:
         """Serve the slice that this worker hosts, and connect to all others."""
         self._layout = learner.layout
         self._parts = parts
@@ -183,7 +183,7 @@ class Slices(Transport):
         for link in self._links:
             link.send(Leave())
 
-    def _begin(self, host: SliceHost, start: Start, learner: Parameters) -> SliceServer | None:
+    def _begin(self, host: SliceHost, start: Start, learner: LearnerParameters) -> SliceServer | None:
         """Serve this worker's slice; returned where it is to be spoken to directly."""
         part = slice_of(start, self._client.rank, learner.layout)
         plan = self._plan

@@ -1,7 +1,7 @@
-"""How the workers of a job exchange vectors: what a worker's rounds speak through. Runs on workers.
+"""The base class of transports: how the workers of a job exchange vectors. Runs on workers.
 
-The base class of all transports; one file each implements it, and `tests/conformance/transport_suite.py` tests them
-all. A placement names the transport (`job/placement.py`); `registry` imports it when it is needed.
+Each transport is one file that implements it; `tests/conformance/transport_suite.py` tests them all. A placement names
+the transport (`job/placement.py`); `registry` imports it when it is needed.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ from keraunos.job.saving import SavePoints
 from keraunos.parameters import Layout, Vector
 
 
-class Parameters(Protocol):
+class LearnerParameters(Protocol):
     """What a transport needs of the worker's learner."""
 
     @property
     def layout(self) -> Layout:
-        """Of the whole vector."""
+        """The layout of the whole vector."""
 
     def read(self) -> Vector:
-        """The parameters, in host memory."""
+        """Returns the parameters, in host memory."""
 
     def on_host(self, vector: Any) -> Vector:
-        """A vector of the learner's in host memory; itself where it is there already."""
+        """Returns one of the learner's vectors in host memory: the same object if it is already there."""
 
 
 class Transport(ABC):
-    """One worker's way to exchange vectors with the others under the job's plan.
+    """One worker's connection to the others, through which it exchanges vectors under the job's plan.
 
-    The order of calls: the context is entered; READY tells the others `address`; `open` is called with the answer;
+    The order of calls: the context is entered; READY sends `address` to the others; `open` is called with the reply;
     then `join`, and for each round `contribute` or `pass_round`, and `collect`; at the end `leave`, and the context is
     left. A round that overlaps with the next is collected after the next round's steps and before its contribution.
 
-    Threads: all calls come from the thread that trains. A transport waits with `client.wait_until`, which sees to it
-    that the driver is heard, that other attendants of the client work, and that a job that is stopped ends the wait.
+    Threads: all calls come from the thread that trains. A transport waits with `client.wait_until`, which receives the
+    driver's messages, lets other attendants of the client work, and ends the wait if the job is stopped.
 
-    Ownership: a contribution is the rounds', and stays as it is until `collect` returns. A result is the transport's,
-    and is valid until the next contribution. Whoever opens threads, sockets, memory or processes closes them when the
-    context is left, also after an error.
+    Ownership: the caller owns a contribution, and does not change it until `collect` returns. The transport owns a
+    result, which is valid until the next contribution. A transport closes the threads, sockets, memory and processes
+    that it has opened when the context is left, also after an error.
 
-    Results: under a synchronous plan every worker collects the same bits, which are those of the plan's rule applied
-    to all contributions of the round in the order of the ranks.
+    Results: under a synchronous plan all workers collect bit-identical results: those of the plan's rule, applied to
+    all contributions of the round in the order of the ranks.
 
-    Failure: where a peer is lost and the round cannot be completed, `collect` raises `ExchangeError` or waits until
-    the driver stops the job. It never waits without the client.
+    Failure: if a peer is lost and the round cannot be completed, `collect` raises `ExchangeError` or waits until the
+    driver stops the job. It never waits without the client.
 
-    Each worker answers for the part of the vector that START gives to its rank, where START gives one: as the host of a
-    slice does, it sends that part on UPLOAD (unless the plan's rule runs on the workers), hands it over before the
-    rounds in `saves`, and continues from `Start.kept`.
+    If START gives this worker's rank a part of the vector, the worker is responsible for that part. Like the host of a
+    slice, it sends the part on UPLOAD (unless the plan's rule runs on the workers), hands it over before the rounds in
+    `saves`, and continues from `Start.kept`.
 
     Attributes:
         meets: how workers may meet over this transport.
-        compresses: whether vectors travel as the plan's `compression` says; otherwise such a plan is refused.
-        before_share: called in each round before anything of it leaves this worker, once `residual` is what the next
-            round begins with.
-        saves: before which rounds the training is saved; more are announced as it goes. Known from `open` on.
+        compresses: whether the transport supports the plan's `compression`; otherwise such a plan is refused.
+        before_share: called in each round before any data of it leaves this worker, when `residual` already has the
+            value with which the next round begins.
+        saves: the rounds before which the training is saved; more are announced during the training. Set by `open`.
     """
 
     meets: ClassVar[Sequence[str]] = ("synchronous",)
@@ -90,7 +90,7 @@ class Transport(ABC):
 
     @classmethod
     def check(cls, plan: ExchangePlan) -> None:
-        """Refuse a plan that cannot be carried out over this transport."""
+        """Refuse a plan that this transport cannot carry out."""
         if plan.meet not in cls.meets:
             expected = " or ".join(map(repr, cls.meets))
             raise PlanError(f"The transport {cls.__name__} needs meet={expected}. Received: meet={plan.meet!r}.")
@@ -111,17 +111,17 @@ class Transport(ABC):
     @property
     @abstractmethod
     def address(self) -> SliceAddress | None:
-        """Where others reach this worker; `None` where nobody needs to."""
+        """The address at which others reach this worker, or `None` if none of them needs to."""
 
     @abstractmethod
-    def open(self, start: Start, learner: Parameters, parts: int) -> None:
-        """Training starts, and everyone's address is known; `parts` is how many parts a gradient has."""
+    def open(self, start: Start, learner: LearnerParameters, parts: int) -> None:
+        """Start training, once all addresses are known; `parts` is the number of parts of a gradient."""
 
     @abstractmethod
     def join(self, *, wants_parameters: bool) -> tuple[int, Vector | None]:
-        """Take part; returns the round at which this rank stands, and the shared parameters.
+        """Join; returns the round in which this rank continues, and the shared parameters.
 
-        The parameters are a copy; `None` where they were not asked for and the rounds can do without.
+        The parameters are a copy, or `None` if they were not requested and the rounds do not need them.
         """
 
     @abstractmethod
@@ -135,8 +135,8 @@ class Transport(ABC):
     ) -> None:
         """Contribute to a round.
 
-        `values` is in host memory; a gradient may be on the learner's device, from where the learner's `on_host`
-        fetches it. `squared_norm` comes with contributions of plans whose rule asks for it.
+        `values` is in host memory, except that a gradient may be on the learner's device; the learner's `on_host`
+        fetches it. `squared_norm` is passed under plans whose rule needs it.
         """
 
     @abstractmethod
@@ -145,19 +145,19 @@ class Transport(ABC):
 
     @abstractmethod
     def collect(self, round_: int) -> Any:
-        """Wait for the result of a round and return it: the new parameters, or what the workers are to apply.
+        """Wait for the result of a round and return it: the new parameters, or the vector that the workers apply.
 
-        It is in host memory; where the plan sends gradients it may be on the learner's device.
+        It is in host memory; if the plan sends gradients, it may be on the learner's device.
         """
 
     @property
     @abstractmethod
     def empty(self) -> bool:
-        """Whether what was collected last is no result: everyone has passed, and the rule runs on the workers."""
+        """Whether the last `collect` had no result: all ranks passed, and the rule runs on the workers."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Contribute no more; the others continue without this rank."""
+        """End this rank's contributions; the others continue without it."""
 
     @property
     def serves(self) -> bool:
@@ -166,16 +166,16 @@ class Transport(ABC):
 
     @property
     def contributed(self) -> Mapping[int, int]:
-        """How many rows of each rank were applied here; nothing where that is counted elsewhere."""
+        """How many rows of each rank were applied here; empty if they are counted elsewhere."""
         return {}
 
     @property
     def residual(self) -> Vector:
-        """What was rounded off this rank's contributions and goes with its next one: a copy, often of nothing."""
+        """A copy of the rounding errors that are added to this rank's next contribution; often empty."""
         return np.empty(0, np.float32)
 
     def restore_residual(self, residual: Vector) -> None:  # noqa: B027 - most have none
-        """Continue from what `residual` was."""
+        """Continue from a value of `residual`."""
 
     def _about_to_share(self) -> None:
         """To be called by `contribute` and `pass_round` before anything leaves this worker."""

@@ -1,1 +1,1 @@
-"""Stands in for Hyperas where it is not installed: the names that model functions for Elephas's search import."""
+"""Stands in for Hyperas if it is not installed: the names that model functions for Elephas's search import."""

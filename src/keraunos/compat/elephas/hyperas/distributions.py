@@ -1,6 +1,6 @@
 """The names that templates are written with. Runs on the driver and on executors.
 
-`HyperParamModel` reads `{{uniform(0, 1)}}` in the source of a model function and draws a value in its place, so none of
+`HyperParamModel` reads `{{uniform(0, 1)}}` in the source of a model function and draws a value instead, so none of
 these is ever called from there.
 """
 

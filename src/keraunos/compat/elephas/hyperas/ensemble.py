@@ -17,12 +17,12 @@ class VotingModel:
     """Predicts the class that most of its Keras models predict, or that they find most probable together.
 
     Args:
-        model_list: Keras models that give the probability of each class, or of the second of two.
+        model_list: Keras models that return the probability of each class, or of the second of two.
         voting: "hard" for a vote for each model's class, "soft" for the mean of their probabilities.
         weights: how much each model counts; all the same without them.
         nb_classes: how many classes there are; the models' outputs are checked against it.
 
-    Where two classes are even, the lower one wins.
+    If two classes are even, the lower one wins.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class VotingModel:
         self._shares = _shares(weights, len(self.model_list))
 
     def predict(self, X: Any, batch_size: int = 128, verbose: int = 0) -> npt.NDArray[np.int64]:
-        """The class of each row."""
+        """Returns the class of each row."""
         chosen: npt.NDArray[np.int64] = np.argmax(self.predict_proba(X, batch_size, verbose), axis=1)
         return chosen
 
@@ -56,7 +56,7 @@ class VotingModel:
 def together(
     outputs: Sequence[Any], shares: npt.NDArray[np.float64], voting: str, nb_classes: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """What several models' outputs amount to; `shares` say how much each counts, and add up to 1."""
+    """Returns the weighted mean of several models' outputs; the weights, `shares`, add up to 1."""
     ballots = np.stack([_ballot(np.asarray(each), nb_classes) for each in outputs])
     if voting == "hard":
         ballots = np.eye(ballots.shape[2])[ballots.argmax(axis=2)]

@@ -1,4 +1,4 @@
-"""Stands in for Hyperopt where it is not installed: the names that programs for Elephas's search import."""
+"""Stands in for Hyperopt if it is not installed: the names that programs for Elephas's search import."""
 
 from keraunos.compat.elephas.hyperopt.base import (
     JOB_STATE_DONE,

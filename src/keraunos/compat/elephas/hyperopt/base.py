@@ -23,7 +23,7 @@ class Trials(Sequence[dict[str, Any]]):
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """What each trial came to."""
+        """The result of each trial."""
         return [trial["result"] for trial in self.trials]
 
     @property
@@ -42,11 +42,11 @@ class Trials(Sequence[dict[str, Any]]):
         return {name: values[0] for name, values in self.best_trial["misc"]["vals"].items()}
 
     def losses(self) -> list[float]:
-        """The loss of each trial."""
+        """Returns the loss of each trial."""
         return [_loss(trial) for trial in self.trials]
 
     def statuses(self) -> list[str]:
-        """The status of each trial."""
+        """Returns the status of each trial."""
         return [result["status"] for result in self.results]
 
     def __len__(self) -> int:

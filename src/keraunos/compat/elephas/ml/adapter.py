@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 def to_data_frame(sc: SparkContext | SparkSession, features: Any, labels: Any, categorical: bool = False) -> DataFrame:
-    """A DataFrame with the columns `features` and `label`.
+    """Returns a DataFrame with the columns `features` and `label`.
 
     Rows of numbers become vectors, rows of more dimensions nested arrays. With `categorical`, labels are one-hot and
     become class numbers; otherwise single numbers become doubles, and rows of several numbers arrays.
@@ -59,7 +59,7 @@ def from_data_frame(
     features_col: str = "features",
     label_col: str = "label",
 ) -> tuple[Array, Array]:
-    """The features and the labels as arrays on the driver; with `categorical`, class numbers become one-hot."""
+    """Returns the features and the labels as arrays on the driver; with `categorical`, class numbers become one-hot."""
     slots = [
         find_slots(df.schema, name, parameter)[0][0]
         for name, parameter in ((features_col, "features_col"), (label_col, "label_col"))
@@ -80,9 +80,9 @@ def df_to_simple_rdd(
     features_col: str = "features",
     label_col: str = "label",
 ) -> RDD[Any]:
-    """An RDD of (features, label); with `categorical`, class numbers become one-hot over `nb_classes`.
+    """Returns an RDD of (features, label); with `categorical`, class numbers become one-hot over `nb_classes`.
 
-    Where that is not given, the largest label tells.
+    If that is not given, it follows from the largest label.
     """
     chosen = df.select(
         *(

@@ -29,7 +29,7 @@ _OURS = "keraunos"
 
 @dataclass(frozen=True)
 class Stage:
-    """What a file holds; `parts` is `None` for a file that Elephas wrote."""
+    """The content of a file; `parts` is `None` for a file that Elephas wrote."""
 
     class_name: str
     config: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Stage:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path is meant as one file, and not as a folder of spark.ml's."""
+    """Returns whether a path is meant as one file, and not as a folder of spark.ml's."""
     if Path(path).suffix == ".keras":
         raise JobError(
             f"A stage must be saved to an '.h5' file, or to a folder as spark.ml does. Received: {path!r}. For the "
@@ -56,7 +56,7 @@ def save(stage: Stage, path: str, *, overwrite: bool, to_hadoop: bool) -> None:
 
 
 def load(path: str, class_name: str, *, from_hadoop: bool) -> Stage:
-    """What is in the file; refused where that is another class."""
+    """Returns the content of the file; raises an error if it is another class."""
     stage = _from_bytes(given_path(path, plain_by_hadoop=from_hadoop).read(), path)
     if stage.class_name != class_name:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""A Keras model from what Elephas's stages keep of it, and what is said of its predictions. Runs on the driver."""
+"""A Keras model from the Params of Elephas's stages, and the properties of its predictions. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class Served(FittedModel):
 
 
 def model_of(config: Any, custom_objects: CustomObjects) -> Any:
-    """The model of an architecture, with fresh weights; compiled where the JSON was written from a compiled one."""
+    """Returns the model of an architecture, with fresh weights.
+
+    Compiled where the JSON was written from a compiled one.
+    """
     text = config if isinstance(config, str) else json.dumps(config)
     try:
         with trusting(*session_trust()):
@@ -68,7 +71,7 @@ def model_of(config: Any, custom_objects: CustomObjects) -> Any:
 
 
 def compiled(model: Any, optimizer: Any, loss: Any, metrics: Any, custom_objects: CustomObjects) -> Any:
-    """The model with these; what is `None` stays as the model was compiled."""
+    """Returns the model with these; what is `None` stays as the model was compiled."""
     if model.compiled:
         loss = model.loss if loss is None else loss
         optimizer = model.optimizer if optimizer is None else optimizer
@@ -107,7 +110,7 @@ def _compile(model: Any, *, metrics: Any, **named: Any) -> None:
 
 
 def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | None, custom: CustomObjects) -> Trained:
-    """A trained model from its architecture and its weights."""
+    """Returns a trained model from its architecture and its weights."""
     model = model_of(config, custom)
     try:
         model.set_weights([np.asarray(weight) for weight in weights])
@@ -129,12 +132,12 @@ def trained_from(config: Any, weights: Sequence[Any], model_type: ModelType | No
 
 
 def head_of(model_type: ModelType | None, *, logits: bool) -> dict[str, Any]:
-    """What a transformer must know of the loss, as plain data."""
+    """Returns the properties of the loss that a transformer needs, as plain data."""
     return {"model_type": None if model_type is None else model_type.name, "logits": logits}
 
 
 def model_type_of(head: Mapping[str, Any] | None) -> ModelType | None:
-    """What kind of model `head_of` described."""
+    """Returns the kind of model that `head_of` described."""
     name = (head or {}).get("model_type")
     return None if name is None else ModelType[name]
 
@@ -155,7 +158,7 @@ def rendering_of(trained: Trained, column: str | Mapping[str, str], *, classes: 
 
 
 def optimizer_of(value: Any) -> Any:
-    """An optimizer of Keras's by name or configuration."""
+    """Returns an optimizer of Keras's by name or configuration."""
     try:
         if isinstance(value, Mapping):
             with keras.saving.custom_object_scope(checked_config(dict(value), {})):

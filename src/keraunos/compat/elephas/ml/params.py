@@ -36,7 +36,7 @@ class Options(Settings):
         return name
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         named: dict[str, Any] = {}
         for name, value in params.items():
             today = _OTHER_NAMES.get(name, name)
@@ -49,7 +49,7 @@ class Options(Settings):
         return super().setParams(**named)
 
     def set_params(self, **params: Any) -> Self:
-        """Set any of the Params by name; `None` leaves one as it is."""
+        """Set any of the Params by name; `None` leaves one unchanged."""
         return self.setParams(**params)
 
 
@@ -62,7 +62,7 @@ class HasKerasModelConfig(Options):
 
 
 class HasKerasOptimizerConfig(Options):
-    """What each worker steps with."""
+    """The optimizer of each worker's steps."""
 
     optimizer_config, get_optimizer_config, set_optimizer_config = param(
         "The optimizer that each worker steps with, as keras.optimizers.serialize(optimizer) gives it, or its name.",
@@ -71,7 +71,7 @@ class HasKerasOptimizerConfig(Options):
 
 
 class HasElephasOptimizerConfig(Options):
-    """What the server does with an update."""
+    """The server's optimizer for updates."""
 
     elephas_optimizer_config, get_elephas_optimizer_config, set_elephas_optimizer_config = param(
         "The optimizer that turns workers' updates into new parameters, one of elephas.optimizers or its "
@@ -81,13 +81,13 @@ class HasElephasOptimizerConfig(Options):
 
 
 class HasLoss(Options):
-    """What is minimized."""
+    """The loss."""
 
     loss, get_loss, set_loss = param("The loss: its name, one of Keras's, or a function of your own.", values.loss)
 
 
 class HasMetrics(Options):
-    """What is measured."""
+    """The metrics."""
 
     metrics, get_metrics, set_metrics = param(
         "What the training measures besides the loss, as Keras's compile takes it.", values.metrics, default=["acc"]
@@ -155,7 +155,7 @@ class HasEpochs(Options):
 
 
 class HasBatchSize(Options):
-    """What a step is."""
+    """The size of a step."""
 
     batch_size, get_batch_size, set_batch_size = param(
         "Rows per worker per step.", conversion.whole_number("batch_size", at_least=1), default=32
@@ -163,7 +163,7 @@ class HasBatchSize(Options):
 
 
 class HasVerbosity(Options):
-    """What a fit shows."""
+    """The display of a fit."""
 
     verbose, get_verbosity, set_verbosity = param(
         "What a fit shows: 0 nothing, 1 a progress bar, 2 a line for each epoch, 'auto' what suits the terminal.",
@@ -203,7 +203,7 @@ class HasCustomObjects(Options):
     )
 
     def getCustomObjects(self) -> dict[str, Any]:
-        """The same, as the writer of spark.ml's folders asks for it."""
+        """Returns the same, as the writer of spark.ml's folders asks for it."""
         return self.get_custom_objects()
 
 
@@ -217,7 +217,7 @@ class HasInferenceBatchSize(Options):
 
 
 class HasPredictClasses(Options):
-    """What a classifier's prediction is."""
+    """The form of a classifier's prediction."""
 
     predict_classes, get_predict_classes, set_predict_classes = param(
         "Whether a classifier predicts the class, as a double, or all of the model's outputs, as an array. An "
@@ -266,7 +266,7 @@ class HasColumns(Options, HasFeaturesCol):
 
 
 class HasFitOptions(Options):
-    """What Elephas's estimator lacked and Keras's `fit` has."""
+    """Arguments of Keras's `fit` that Elephas's estimator lacked."""
 
     callbacks = bare_param(
         "Keras callbacks with hooks of the training or of its epochs, such as EarlyStopping. They run on the driver.",

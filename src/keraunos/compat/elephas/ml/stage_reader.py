@@ -1,4 +1,4 @@
-"""Reads stages from folders: ours, and those that Elephas's estimator wrote. Runs on the driver."""
+"""Reads stages from folders that Keraunos or Elephas's estimator wrote. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ELEPHAS = "elephas.ml_model."
 
 
 class StageReader(PartsReader[Any]):
-    """Reads folders of ours, and those that Elephas's estimator wrote by spark.ml's own means."""
+    """Reads folders of Keraunos, and those that Elephas's estimator wrote with spark.ml."""
 
     def load(self, path: str) -> Any:
-        """The stage at the path."""
+        """Returns the stage at the path."""
         metadata = DefaultParamsReader.loadMetadata(str(path), loading_session(self))
         if metadata["class"] != f"{_ELEPHAS}{self.cls.__name__}":
             return super().load(path)

@@ -20,12 +20,12 @@ from keraunos.ml.signature import Port, Signature
 
 @dataclass(frozen=True)
 class Reading:
-    """What labels and predictions are.
+    """The kinds of labels and predictions.
 
     Attributes:
         categorical: whether labels that are single numbers are class numbers.
-        nb_classes: how many classes there are, where it was said.
-        predict_classes: whether a classifier predicts one class a row.
+        nb_classes: the number of classes, if given.
+        predict_classes: whether a classifier predicts one class per row.
     """
 
     categorical: bool
@@ -33,7 +33,7 @@ class Reading:
     predict_classes: bool
 
 
-class Training(KerasFitter):
+class ElephasFitter(KerasFitter):
     """The estimator under an `ElephasEstimator`."""
 
     def __init__(self, reading: Reading, **params: Any) -> None:
@@ -61,12 +61,12 @@ class Training(KerasFitter):
         made = []
         for slot, spec in zip(*labels, strict=True):
             port = _port_of(slot, signature)
-            # A name that the model does not have is told by those who match labels with outputs.
+            # An unknown name is reported by the code that matches labels with outputs.
             made.append((slot, spec) if port is None else self._read(slot, spec, port, model, signature))
         return tuple(slot for slot, _ in made), tuple(spec for _, spec in made)
 
     def _read(self, slot: Slot, spec: SlotSpec, port: Port, model: Any, signature: Signature) -> tuple[Slot, SlotSpec]:
-        """A label as it is, or as a class number that becomes one-hot."""
+        """Returns a label unchanged, or as a class number to be one-hot encoded."""
         name = losses.loss_name(losses.loss_for(model, port.name, signature.outputs.index(port)))
         width = port.shape[-1] if port.shape else 1
         if spec.shape != () or name in losses.SPARSE or width == 1:

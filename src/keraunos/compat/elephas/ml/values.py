@@ -1,4 +1,4 @@
-"""What Elephas's Params accept, and what they make of it: plain data where that is possible. Runs on the driver."""
+"""The values that Elephas's Params accept, and their conversion to plain data if possible. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keraunos.ml.conversion import Converter
 
 
 def model_config(value: Any) -> Any:
-    """The JSON of an architecture, as text or read."""
+    """Returns the JSON of an architecture, as text or read."""
     if isinstance(value, Mapping):
         return dict(value)
     try:
@@ -31,7 +31,7 @@ def model_config(value: Any) -> Any:
 
 
 def name_of(name: str, known: Sequence[str]) -> Converter[str, str]:
-    """One of a few names, be it an enumeration's."""
+    """Returns one of a few names, also of an enumeration."""
 
     def convert(value: str) -> str:
         if value not in known:
@@ -42,7 +42,7 @@ def name_of(name: str, known: Sequence[str]) -> Converter[str, str]:
 
 
 def optimizer_config(value: Any) -> Any:
-    """What `keras.optimizers.get` reads, as plain data."""
+    """Returns an optimizer for `keras.optimizers.get`, as plain data."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -58,7 +58,7 @@ def optimizer_config(value: Any) -> Any:
 
 
 def is_servers(value: Any) -> bool:
-    """Whether this is an optimizer of Elephas's own, or what its `get_config` gives: arguments beside a name."""
+    """Whether this is an optimizer of Elephas's own, or what its `get_config` returns: arguments beside a name."""
     if isinstance(value, optimizers.Optimizer):
         return True
     return (
@@ -67,12 +67,12 @@ def is_servers(value: Any) -> bool:
 
 
 def predicts_classes() -> bool:
-    """Whether the program is of the time when an estimator predicted classes."""
+    """Returns whether the program is of the time when an estimator predicted classes."""
     return era.predicts_classes()
 
 
 def server_config(value: Any) -> Any:
-    """An optimizer of the server's, as plain data."""
+    """Returns an optimizer of the server's, as plain data."""
     if isinstance(value, Mapping) and "module" in value:
         return dict(value)
     found = optimizers.get(value)
@@ -102,7 +102,7 @@ def metrics(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """A loss or metrics, however nested, with Keras's objects and functions as their configurations."""
+    """Returns a loss or metrics, however nested, with Keras's objects and functions as their configurations."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -115,7 +115,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any, custom_objects: Mapping[str, Any]) -> Any:
-    """What `to_plain` described, as `compile` takes it."""
+    """Returns what `to_plain` described, as `compile` takes it."""
     if isinstance(value, Mapping) and "class_name" in value:
         import keras
 

@@ -12,7 +12,7 @@ from keraunos.errors import DataError
 
 
 def to_matrix(np_array: Any) -> Matrix:
-    """A dense matrix with the array's rows and columns."""
+    """Returns a dense matrix with the array's rows and columns."""
     array = np.asarray(np_array, dtype=np.float64)
     if array.ndim != 2:
         raise DataError(f"A matrix must be made of an array with two dimensions. Received: shape {array.shape}.")
@@ -21,12 +21,12 @@ def to_matrix(np_array: Any) -> Matrix:
 
 
 def from_matrix(matrix: Matrix) -> npt.NDArray[np.float64]:
-    """The matrix as an array."""
+    """Returns the matrix as an array."""
     return np.asarray(matrix.toArray())
 
 
 def to_vector(np_array: Any) -> Vector:
-    """A dense vector with the array's numbers."""
+    """Returns a dense vector with the array's numbers."""
     array = np.asarray(np_array, dtype=np.float64)
     if array.ndim != 1:
         raise DataError(f"A vector must be made of an array with one dimension. Received: shape {array.shape}.")
@@ -34,5 +34,5 @@ def to_vector(np_array: Any) -> Vector:
 
 
 def from_vector(vector: Vector) -> npt.NDArray[np.float64]:
-    """The vector as an array."""
+    """Returns the vector as an array."""
     return np.asarray(vector.toArray())

@@ -1,4 +1,4 @@
-"""Elephas's parameter servers and their clients, for programs that run one of their own.
+"""Elephas's parameter servers and their clients, for programs that run their own.
 
 `SparkModel.fit` does not use them: it has the engine's servers, which are sharded, encrypted on a network and apply
 every update exactly once.

@@ -37,12 +37,12 @@ class BaseParameterClient:
 
     @staticmethod
     def get_client(client_type: str, port: int = 4000) -> BaseParameterClient:
-        """The client of a kind, 'http' or 'socket'."""
+        """Returns the client of a kind, 'http' or 'socket'."""
         check_server_mode(client_type)
         return HttpClient(port) if client_type == "http" else SocketClient(port)
 
     def get_parameters(self) -> list[Any]:
-        """The weights, an array for each."""
+        """Returns the weights, an array for each."""
         connection, layout = self._connected()
         connection.send_bytes(GET)
         return layout.split(np.frombuffer(connection.recv_bytes(), layout.dtype).copy())

@@ -18,13 +18,13 @@ class ClientServerFactory:
 
     @classmethod
     def get_factory(cls, _type: str) -> Self:
-        """The factory of a kind."""
+        """Returns the factory of a kind."""
         return cls(_type)
 
     def create_client(self, port: int, *args: Any, **kwargs: Any) -> BaseParameterClient:
-        """A client of the server on that port, which must have been started."""
+        """Returns a client of the server on that port, which must have been started."""
         return BaseParameterClient.get_client(self._kind, port, *args, **kwargs)
 
     def create_server(self, model: Any, port: int, mode: str, **kwargs: Any) -> BaseParameterServer:
-        """A server that `start` starts."""
+        """Returns a server that `start` starts."""
         return (HttpServer if self._kind == "http" else SocketServer)(model, port, mode, **kwargs)

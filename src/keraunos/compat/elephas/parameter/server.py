@@ -26,7 +26,7 @@ from keraunos.parameters import Layout
 
 GET, UPDATE = b"g", b"u"
 
-# A stranger has so long to prove that it knows the key, and a client to say the rest of what it began.
+# The timeout for authentication with the key, and for the rest of a client's message.
 _PATIENCE_SECONDS = 10.0
 _LOCAL = "127.0.0.1"
 
@@ -87,7 +87,7 @@ class BaseParameterServer:
             self._tcp = None
 
     def get_parameters(self) -> list[Any]:
-        """The weights as they are now."""
+        """Returns the weights as they are now."""
         return self.layout.split(self._read())
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class SocketServer(BaseParameterServer):
 
 
 def key_of(port: int) -> bytes:
-    """The key of this process's server on that port."""
+    """Returns the key of this process's server on that port."""
     if port not in _keys:
         raise ClusterError(
             f"`port` must be that of a server that was started in this program. Received: {port!r}. Start the server "
@@ -137,7 +137,7 @@ def key_of(port: int) -> bytes:
 
 
 class _Tcp(socketserver.ThreadingTCPServer):
-    """Answers each client in a thread of its own."""
+    """Answers each client in its own thread."""
 
     allow_reuse_address = True
     daemon_threads = True

@@ -1,1 +1,1 @@
-"""What Elephas's programs use beside its models."""
+"""Functions of Elephas besides its models."""

@@ -11,12 +11,12 @@ Weights = Sequence[Any]
 
 
 def add_params(param_list_left: Weights, param_list_right: Weights) -> list[Any]:
-    """The sum of two lists, array by array."""
+    """Returns the sum of two lists, array by array."""
     return [left + right for left, right in zip(param_list_left, param_list_right, strict=True)]
 
 
 def subtract_params(param_list_left: Weights, param_list_right: Weights) -> list[Any]:
-    """The first list minus the second, array by array."""
+    """Returns the first list minus the second, array by array."""
     return [left - right for left, right in zip(param_list_left, param_list_right, strict=True)]
 
 
@@ -26,7 +26,7 @@ def get_neutral(array_list: Weights) -> list[Any]:
 
 
 def divide_by(array_list: Weights, num_workers: int) -> list[Any]:
-    """Each array divided by a number."""
+    """Returns each array divided by a number."""
     return [array / num_workers for array in array_list]
 
 

@@ -1,4 +1,4 @@
-"""What kind of model a loss makes, and how many inputs and outputs a model has. Runs on the driver."""
+"""The kind of model that follows from a loss, and the number of a model's inputs and outputs. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keraunos.ml.keras import losses
 
 
 class ModelType(Enum):
-    """What a model predicts."""
+    """The kind of a model's predictions."""
 
     CLASSIFICATION = 1
     REGRESSION = 2
@@ -24,7 +24,7 @@ class LossModelTypeMapper:
     _instance: ClassVar[Any] = None
 
     def __new__(cls) -> Self:
-        """The one that there is."""
+        """Returns the one that there is."""
         if cls._instance is None:
             cls._instance = super().__new__(cls)
             cls._instance._registered = {}
@@ -34,7 +34,7 @@ class LossModelTypeMapper:
     _registered: dict[str, ModelType]
 
     def get_model_type(self, loss: Any) -> ModelType | None:
-        """The kind of model that the loss, by name or as Keras has it, makes; `None` where nobody said."""
+        """Returns the kind of model of a loss, given by name or as a Keras object; `None` without a loss."""
         name = _name(loss)
         if name in self._registered:
             return self._registered[name]
@@ -54,29 +54,29 @@ class ModelTypeEncoder(json.JSONEncoder):
     """Writes a `ModelType` into JSON, from which `as_enum` reads it."""
 
     def default(self, o: Any) -> Any:
-        """The JSON of one object."""
+        """Returns the JSON of one object."""
         return {"__enum__": str(o)} if isinstance(o, ModelType) else super().default(o)
 
 
 def as_enum(data: dict[str, Any]) -> Any:
-    """An `object_hook` for `json.loads`."""
+    """Returns an `object_hook` for `json.loads`."""
     if "__enum__" not in data:
         return data
     return ModelType[str(data["__enum__"]).rpartition(".")[2]]
 
 
 def is_multiple_input_model(model: Any) -> bool:
-    """Whether the model has more than one input."""
+    """Returns whether the model has more than one input."""
     return len(model.inputs) > 1
 
 
 def is_multiple_output_model(model: Any) -> bool:
-    """Whether the model has more than one output."""
+    """Returns whether the model has more than one output."""
     return len(model.outputs) > 1
 
 
 def argmax(column: Any) -> Any:
-    """The class with the largest entry of an array column, as a double."""
+    """Returns the class with the largest entry of an array column, as a double."""
     from pyspark.sql import functions as sf
 
     found = sf.col(column) if isinstance(column, str) else column

@@ -18,7 +18,10 @@ from keraunos.session.registry import session_of
 
 
 def to_simple_rdd(sc: SparkContext, features: Any, labels: Any) -> RDD[Any]:
-    """An RDD of (features, label) from arrays; features of a model with several inputs may be a list of arrays."""
+    """Returns an RDD of (features, label) from arrays.
+
+    Features of a model with several inputs may be a list of arrays.
+    """
     if isinstance(features, (list, tuple)) and len(features) != len(labels):
         return rows.spread(session_of(sc), [*features, labels]).map(_several_inputs)
     if len(features) != len(labels):
@@ -29,7 +32,10 @@ def to_simple_rdd(sc: SparkContext, features: Any, labels: Any) -> RDD[Any]:
 
 
 def to_labeled_point(sc: SparkContext, features: Any, labels: Any, categorical: bool = False) -> RDD[LabeledPoint]:
-    """An RDD of LabeledPoints; with `categorical`, labels are one-hot and a point gets the number of its class."""
+    """Returns an RDD of LabeledPoints.
+
+    With `categorical`, labels are one-hot and a point gets the number of its class.
+    """
     if np.ndim(features) != 2:
         raise DataError(
             "The features of LabeledPoints must be an array with a row of numbers for each. Received: an array of "
@@ -57,7 +63,7 @@ def from_labeled_point(
 
 
 def encode_label(label: Any, nb_classes: int) -> npt.NDArray[np.float64]:
-    """A class number as an array with a one at its place."""
+    """Returns a class number as an array with a one at its place."""
     number = int(label)
     if number != float(label) or not 0 <= number < nb_classes:
         raise DataError(
@@ -70,7 +76,10 @@ def encode_label(label: Any, nb_classes: int) -> npt.NDArray[np.float64]:
 
 
 def lp_to_simple_rdd(lp_rdd: RDD[LabeledPoint], categorical: bool = False, nb_classes: int | None = None) -> RDD[Any]:
-    """An RDD of (features, label); with `categorical`, labels are one-hot over `nb_classes`, or the largest label's."""
+    """Returns an RDD of (features, label).
+
+    With `categorical`, labels are one-hot over `nb_classes`, or the largest label's.
+    """
     if categorical and nb_classes is None:
         nb_classes = _classes(lp_rdd.map(_label).collect())
     return lp_rdd.map(functools.partial(_pair, nb_classes if categorical else None))

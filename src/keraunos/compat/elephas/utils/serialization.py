@@ -9,12 +9,12 @@ import keras
 
 
 def model_to_dict(model: Any) -> dict[str, Any]:
-    """The model's architecture in JSON and its weights."""
+    """Returns the model's architecture in JSON and its weights."""
     return {"model": model.to_json(), "weights": model.get_weights()}
 
 
 def dict_to_model(data: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The model, not compiled, that `model_to_dict` described."""
+    """Returns the model, not compiled, that `model_to_dict` described."""
     model = keras.models.model_from_json(data["model"], dict(custom_objects or {}))
     model.set_weights(data["weights"])
     return model

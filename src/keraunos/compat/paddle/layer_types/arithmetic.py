@@ -40,7 +40,7 @@ def sum_to_one_norm(draft: Draft) -> None:
 
 @layer_type("interpolation", "InterpolationLayer", inputs=(3, 3))
 def interpolation(draft: Draft) -> None:
-    """So much of the second input as the first says, and the rest of the third."""
+    """A mean of the second and third input; the first is the weight of the second."""
     one_wide(draft, 0)
     for at in (1, 2):
         draft.set_size(draft.input_size(at))
@@ -80,7 +80,7 @@ def cos_vm(draft: Draft) -> None:
     "cos", "CosSimLayer", inputs=(2, 2), attributes={"cos_scale": 5.0}, positional=("name", "inputs", "cos_scale")
 )
 def cos(draft: Draft) -> None:
-    """The cosine between two rows; times 5 where nothing is said, a constant of the first Paddle."""
+    """The cosine between two rows; times 5 by default, a constant of the first Paddle."""
     draft.check(
         draft.input_size(0) == draft.input_size(1),
         "both inputs must have the same size",
@@ -131,7 +131,7 @@ def eos_id(draft: Draft) -> None:
 
 
 def one_wide(draft: Draft, at: int) -> None:
-    """Refuse an input that is more than one number a row."""
+    """Refuse an input that is more than one number per row."""
     source = draft.feeding[at]
     draft.check(source.size == 1, f"input {at} must be one number a row", f"{source.name!r} of size {source.size}")
 

@@ -1,4 +1,4 @@
-"""Costs, each one number a row. Runs on the driver."""
+"""Costs, each one number per row. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LABELLED: dict[str, Any] = {"inputs": (2, 3), **_COST}
 
 @layer_type("multi-class-cross-entropy", "MultiClassCrossEntropy", **_LABELLED)
 def multi_class_cross_entropy(draft: Draft) -> None:
-    """What the label's class is given too little; a third input weighs the rows."""
+    """The shortfall of the label's class; a third input weighs the rows."""
     _weight(draft, 2)
     draft.set_size(1)
 
@@ -40,7 +40,7 @@ def square_error(draft: Draft) -> None:
 
 @layer_type("smooth_l1", "SmoothL1Cost", **_LABELLED)
 def smooth_l1(draft: Draft) -> None:
-    """Squares of small differences, and large ones as they are."""
+    """Squares of small differences; large ones unchanged."""
     _same_width(draft)
 
 

@@ -14,7 +14,7 @@ from keraunos.compat.paddle.layer_types.layer_type import REQUIRED, layer_type
     positional=("name", "size", "height", "width"),
 )
 def data(draft: Draft) -> None:
-    """What the rows bring; `height` and `width` say that it is an image which is not square."""
+    """An entry of the rows; `height` and `width` declare an image that is not square."""
     size = draft.need_size()
     height = draft.count("height")
     width = draft.count("width")
@@ -101,7 +101,7 @@ def concat(draft: Draft) -> None:
 
 @layer_type("prelu", "ParameterReluLayer", attributes={"partial_sum": 1}, keeps_image=True)
 def prelu(draft: Draft) -> None:
-    """A slope of its own, for `partial_sum` consecutive columns each, where a column is negative."""
+    """A slope of its own, for `partial_sum` consecutive columns each, if a column is negative."""
     draft.set_size(draft.input_size(0))
     shared = draft.count("partial_sum", least=1)
     draft.check(

@@ -1,4 +1,4 @@
-"""A layer that is being defined: what was said of it, and what its type works out. Runs on the driver."""
+"""A layer that is being defined: its given arguments, and those that its type computes. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Draft:
     """One layer, on its way to a `LayerConfig`.
 
     Attributes:
-        told: what the configuration wrote for each input, in its order.
+        told: the configuration's arguments for each input, in order.
         feeding: the layers that feed them.
         attributes: what the type takes besides, defaults filled in; the type's function may add to it.
         settings: for each input, what the type's function works out for it alone.
@@ -65,7 +65,7 @@ class Draft:
             logger.info("Layer %r: `device` changes nothing; where a layer runs is decided by Spark.", name)
 
     def add_input(self, value: Any) -> int:
-        """One more input; gives its place."""
+        """Add an input. Returns its position."""
         if isinstance(value, str):
             value = Input(value)
         if not isinstance(value, Input | Projection | Operator):
@@ -87,18 +87,18 @@ class Draft:
         return len(self.told) - 1
 
     def input_size(self, at: int) -> int:
-        """The width of what an input gives."""
+        """Returns the width of an input."""
         return self.feeding[at].size
 
     def setting(self, at: int, kind: str, example: str) -> Any:
-        """What an input says under `conv`, `pool` …, which it must."""
+        """Returns the argument `conv`, `pool` … of an input, which must be given."""
         value = getattr(self.told[at], kind, None)
         if value is None:
             self.fail(f"input {at} ({self.feeding[at].name!r}) must say `{kind}`", "nothing", f"Write {example}")
         return value
 
     def image_sides(self, at: int, channels: int) -> tuple[int, int]:
-        """Height and width of the image that an input gives; a square unless a layer before has said otherwise."""
+        """Height and width of the image that an input returns; a square unless an earlier layer declared otherwise."""
         source = self.feeding[at]
         if channels < 1 or source.size % channels:
             self.fail(
@@ -120,7 +120,7 @@ class Draft:
         return side, side
 
     def set_size(self, size: int, *, height: int = 0, width: int = 0) -> None:
-        """The width of what the layer gives; a size that was said, or that another input made, must be the same."""
+        """The width of the layer's output; a given size, or that of another input, must be the same."""
         if self.size and self.size != size:
             self.fail(
                 f"its inputs and settings give size {size}", f"size {self.size}", "Sizes of all inputs must agree"
@@ -132,13 +132,13 @@ class Draft:
             self._image = (height, width)
 
     def need_size(self, example: str = "size=…") -> int:
-        """The size, which the configuration must have said."""
+        """Returns the size, which the configuration must give."""
         if self.size < 1:
             self.fail("it must say its size", f"size={self.size}", f"Write {example}")
         return self.size
 
     def weight(self, at: int, size: int, dims: Sequence[int] = (), **forced: Any) -> None:
-        """A parameter on an input; `forced` is said of it whatever the configuration says."""
+        """A parameter of an input; `forced` overrides the configuration."""
         if size == 0:
             return
         told = self.told[at]
@@ -162,7 +162,7 @@ class Draft:
         self._bias_name = name
 
     def finish(self) -> LayerConfig:
-        """The layer, complete."""
+        """Returns the layer, complete."""
         if self.about.keeps_image and self._image is None:
             self._image = self.state.images.get(self.feeding[0].name)
         if self._image is not None:
@@ -186,13 +186,13 @@ class Draft:
         )
 
     def whole(self, what: str, value: Any, least: int = 0) -> int:
-        """The value, which must be a whole number of at least that much."""
+        """Returns the value, which must be a whole number of at least that much."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0 or value < least:
             self.fail(f"`{what}` must be a whole number of at least {least}", f"{what}={value!r}")
         return int(value)
 
     def count(self, attribute: str, least: int = 0) -> int:
-        """An attribute of the layer, which must be a whole number of at least that much."""
+        """Returns an attribute of the layer, which must be a whole number of at least that much."""
         self.attributes[attribute] = self.whole(attribute, self.attributes[attribute], least)
         return int(self.attributes[attribute])
 

@@ -172,7 +172,10 @@ def batch_norm(draft: Draft) -> None:
 
 
 def conv_settings(draft: Draft, at: int, told: Conv, filters: int, *, transposed: bool) -> Mapping[str, Any]:
-    """A convolution of one input, worked out; of a transposed one the output is what the settings call the image."""
+    """Returns a convolution of one input, worked out.
+
+    Of a transposed one the output is what the settings call the image.
+    """
     for needed in ("padding", "stride", "groups"):
         draft.check(
             getattr(told, needed) is not None, f"a convolution must say its `{needed}`", "nothing", f"Write {_CONV}"
@@ -211,13 +214,13 @@ def conv_settings(draft: Draft, at: int, told: Conv, filters: int, *, transposed
 
 
 def conv_weights(settings: Mapping[str, Any], filters: int) -> int:
-    """How many weights the filters of a convolution have."""
+    """Returns how many weights the filters of a convolution have."""
     area: int = settings["filter_size"] * settings["filter_size_y"]
     return filters * int(settings["filter_channels"]) * area
 
 
 def trans_conv_weights(settings: Mapping[str, Any]) -> int:
-    """How many weights the filters of a transposed convolution have."""
+    """Returns how many weights the filters of a transposed convolution have."""
     area: int = settings["filter_size"] * settings["filter_size_y"]
     return int(settings["channels"]) * int(settings["filter_channels"]) * area
 

@@ -58,11 +58,11 @@ class LayerType:
         class_name: the name of Paddle's class, which can be called as well.
         build: completes a draft: size, parameters, settings of inputs.
         inputs: the least and the most inputs; `None` for any number.
-        bias: whether it has one where nothing is said; `None` where it cannot have one.
-        active_type: its activation where nothing is said.
-        attributes: what else it takes, with defaults; `REQUIRED` where there is none.
-        reads: what `Input` may say for it besides the parameter: `conv`, `pool` …
-        keeps_image: whether what it gives is an image of the same sides as its first input.
+        bias: whether it has one by default; `None` if it cannot have one.
+        active_type: its default activation.
+        attributes: what else it takes, with defaults; `REQUIRED` if there is none.
+        reads: the arguments of `Input` for it besides the parameter: `conv`, `pool` …
+        keeps_image: whether its output is an image of the same size as its first input.
         is_cost: whether it is a cost.
         positional: the order of the class's arguments.
     """
@@ -87,7 +87,7 @@ LAYER_TYPES: dict[str, LayerType] = {}
 def layer_type(
     name: str, class_name: str, **about: Any
 ) -> Callable[[Callable[[Draft], None]], Callable[[Draft], None]]:
-    """Register the function that completes drafts of a type; `about` is what `LayerType` says of it."""
+    """Register the function that completes drafts of a type; `about` are fields of `LayerType`."""
 
     def register(build: Callable[[Draft], None]) -> Callable[[Draft], None]:
         LAYER_TYPES[name] = LayerType(name, class_name, build, **about)
@@ -97,14 +97,14 @@ def layer_type(
 
 
 def all_types() -> Mapping[str, LayerType]:
-    """Every type, by name."""
+    """Returns every type, by name."""
     for family in _FAMILIES:
         importlib.import_module(f"keraunos.compat.paddle.layer_types.{family}")
     return MappingProxyType(LAYER_TYPES)
 
 
 def type_named(layer: str, name: str) -> LayerType:
-    """The type of that name, which a layer asks for."""
+    """Returns the type of that name, which a layer asks for."""
     if name in REFUSED:
         raise ModelError(
             f"Layer {layer!r} is of type {name!r}, which is not there: {REFUSED[name]}. Received: {name!r}."

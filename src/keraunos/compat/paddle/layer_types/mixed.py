@@ -69,7 +69,7 @@ def concat2(draft: Draft) -> None:
 
 
 def _own_size(draft: Draft, at: int, convolution: Mapping[str, Any] | None) -> int:
-    """The size that a projection itself gives; 0 where it takes the layer's."""
+    """Returns the size that a projection itself returns; 0 where it takes the layer's."""
     told: Any = draft.told[at]
     draft.check(
         isinstance(told, Projection),
@@ -143,7 +143,7 @@ def _filters(draft: Draft, told: ConvProjection | ConvOperator) -> int:
 
 
 def _operator(draft: Draft, at: int) -> Mapping[str, Any]:
-    """An operator's description; inputs of it beyond the first become inputs of the layer."""
+    """Returns an operator's description; inputs of it beyond the first become inputs of the layer."""
     told = draft.told[at]
     assert isinstance(told, Operator)
     names = told.input_layer_names

@@ -14,7 +14,7 @@ _GATES: dict[str, Any] = {"reversed": False, "active_gate_type": "sigmoid"}
     "recurrent", "RecurrentLayer", bias=True, attributes={"reversed": False}, positional=("name", "inputs", "reversed")
 )
 def recurrent(draft: Draft) -> None:
-    """Each step plus a matrix on what the step before gave."""
+    """Each step plus a matrix on what the step before returned."""
     size = draft.input_size(0)
     draft.set_size(size)
     draft.weight(0, size * size, (size, size))

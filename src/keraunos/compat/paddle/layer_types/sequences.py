@@ -60,7 +60,7 @@ def seqreshape(draft: Draft) -> None:
 
 @layer_type("subseq", "SubSequenceLayer", inputs=(3, 3), **_SEQUENCE)
 def subseq(draft: Draft) -> None:
-    """So many steps as the third input says, from the one on that the second says."""
+    """A part of a sequence: the second input is its start, the third its length."""
     draft.set_size(draft.input_size(0))
     draft.add_bias(draft.size)
 

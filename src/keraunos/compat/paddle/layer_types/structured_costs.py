@@ -1,4 +1,4 @@
-"""Costs with a structure of their own: sequences of labels, many classes. Runs on the driver."""
+"""Costs with their own structure: sequences of labels, many classes. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ctc(draft: Draft) -> None:
     positional=("name", "size", "inputs", "blank", "norm_by_times"),
 )
 def warp_ctc(draft: Draft) -> None:
-    """The same for an input that no softmax has been applied to; the blank is where `blank` says."""
+    """The same for an input without a softmax; `blank` is the number of the blank."""
     _alignable(draft)
     blank = draft.count("blank")
     draft.check(blank < draft.size, "`blank` must be one of the classes", f"blank={blank}, size {draft.size}")
@@ -69,7 +69,7 @@ def warp_ctc(draft: Draft) -> None:
     **_CLASSES,
 )
 def nce(draft: Draft) -> None:
-    """The label against a few classes that are drawn; a last input of one number a row weighs the rows."""
+    """The label against a few classes that are drawn; a last input of one number per row weighs the rows."""
     classes = draft.count("num_classes", least=2)
     draft.count("num_neg_samples", least=1)
     drawn = draft.attributes["neg_sampling_dist"] = [float(each) for each in draft.attributes["neg_sampling_dist"]]

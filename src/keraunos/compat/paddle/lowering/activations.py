@@ -15,12 +15,12 @@ from keraunos.errors import ModelError, one_of
 
 ops = keras.ops
 
-# Activations that look at a whole row, or at a whole sequence, where the others take each number alone.
+# Activations over a whole row or a whole sequence; the others are elementwise.
 _OF_ROWS = frozenset({"softmax", "sequence_softmax"})
 
 
 def activate(name: str, tensor: Any, mask: Any = None) -> Any:
-    """The tensor behind the activation of that name; `mask` tells a sequence's steps."""
+    """Returns the tensor after the activation of that name; `mask` marks a sequence's steps."""
     if name in ("", "linear"):
         return tensor
     if name == "sequence_softmax":
@@ -31,12 +31,12 @@ def activate(name: str, tensor: Any, mask: Any = None) -> Any:
 
 
 def takes_numbers_alone(name: str) -> bool:
-    """Whether the activation gives the same for a number wherever it stands."""
+    """Returns whether the activation is elementwise."""
     return name not in _OF_ROWS
 
 
 def cut(tensor: Any, least: float | None = None, most: float | None = None) -> Any:
-    """The tensor within bounds, with the gradient of the tensor as it was."""
+    """Returns the tensor within bounds, with the gradient of the tensor as it was."""
     within = tensor if least is None else ops.maximum(tensor, least)
     within = within if most is None else ops.minimum(within, most)
     return ops.stop_gradient(within) + (tensor - ops.stop_gradient(tensor))

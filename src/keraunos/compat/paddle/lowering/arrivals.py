@@ -1,4 +1,4 @@
-"""What a layer's function may ask of its inputs, and the errors where they are something else.
+"""Checks of a layer function's inputs, and the errors for other inputs.
 
 Runs on the driver and on workers.
 """
@@ -18,7 +18,7 @@ _WORDS = {DENSE: "vectors of numbers", IDS: "ids", BAG: "bags of ids"}
 
 
 def vectors(call: Call, at: int) -> Any:
-    """The tensor of an input, which must be vectors of numbers."""
+    """Returns the tensor of an input, which must be vectors of numbers."""
     value = call.inputs[at]
     if value.kind != DENSE:
         raise wrong_kind(call, at, "vectors of numbers", "A table projection makes vectors of ids")
@@ -26,7 +26,7 @@ def vectors(call: Call, at: int) -> Any:
 
 
 def ids(call: Call, at: int) -> Any:
-    """The ids of an input; numbers in a single column count as ids."""
+    """Returns the ids of an input; numbers in a single column count as ids."""
     value = call.inputs[at]
     if value.kind == IDS:
         return value.tensor
@@ -36,7 +36,7 @@ def ids(call: Call, at: int) -> Any:
 
 
 def wrong_kind(call: Call, at: int, expected: str, advice: str) -> ModelError:
-    """The error for an input that brings something else than the layer takes."""
+    """Returns the error for an input of a kind that the layer does not accept."""
     layer = call.layer
     return ModelError(
         f"Layer {layer.name!r} ({layer.type}): input {at} ({layer.inputs[at].layer!r}) must be {expected}. "
@@ -45,7 +45,7 @@ def wrong_kind(call: Call, at: int, expected: str, advice: str) -> ModelError:
 
 
 def shared_mask(call: Call, count: int | None = None) -> Any:
-    """The mask of the inputs, or of the first so many: all of them must be sequences, or none."""
+    """Returns the mask of the inputs, or of the first few: all of them must be sequences, or none."""
     inputs = call.inputs if count is None else call.inputs[:count]
     masks = [value.mask for value in inputs]
     if any(mask is None for mask in masks) and any(mask is not None for mask in masks):
@@ -72,11 +72,11 @@ def no_sequence(call: Call, why: str) -> None:
 
 
 def with_bias(call: Call, tensor: Any) -> Any:
-    """The tensor with the layer's bias, if it has one."""
+    """Returns the tensor with the layer's bias, if it has one."""
     return tensor if call.bias is None else tensor + call.bias
 
 
 def several_hot(bag: Value, size: int, dtype: Any) -> Any:
-    """A bag of ids as a vector with 1 where the bag has an id."""
+    """Returns a bag of ids as a vector with 1 where the bag has an id."""
     present = ops.cast(bag.tensor >= 0, dtype)[..., None]
     return ops.max(ops.one_hot(ops.maximum(bag.tensor, 0), size, dtype=dtype) * present, axis=-2)

@@ -1,8 +1,10 @@
-"""What a layer type's function is given, what it gives back, and where it is found. Runs on the driver and on workers.
+"""The arguments and results of a layer type's function, and the registry of these functions.
+
+Runs on the driver and on workers.
 
 A type is lowered by one function of `keras.ops`, registered by `lowers`. It reads a `Call` and returns a `Value`. The
 layer around it has done the rest: it owns the parameters, and applies the activation, the dropout and the clipping of
-the error behind the function, except where the function asked to do that itself.
+the error behind the function, unless the function asked to do that itself.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ DENSE, IDS, BAG = "dense", "ids", "bag"
 
 
 class Value(NamedTuple):
-    """What flows between layers, for a batch.
+    """The value between two layers, for a batch.
 
     Attributes:
         tensor: of shape (rows, size), or (rows, steps, size) for a sequence; ids have no last axis; images are flat,
             channel by channel and row by row, as Paddle keeps them.
-        mask: of a sequence, (rows, steps), true for the steps that a row has, which come first; `None` where a row is
+        mask: of a sequence, (rows, steps), true for the steps that a row has, which come first; `None` if a row is
             one step.
         kind: `"dense"`, `"ids"` (class or word numbers, int32) or `"bag"` (a set of ids, (rows, places), -1 for none: a
             sparse binary vector).
@@ -55,11 +57,11 @@ class Call:
     """One computation of one layer.
 
     Attributes:
-        layer: what the configuration says of it.
-        inputs: what its inputs give, in its order.
+        layer: its configuration.
+        inputs: the values of its inputs, in order.
         parameters: the tensors of its parameters by name, in Paddle's dimensions, or flat where those are unset.
         training: whether this is training; random numbers and statistics depend on it.
-        random: draws seeds for `keras.random`, for types that say that they draw.
+        random: draws seeds for `keras.random`, for types that declare random draws.
         moved: new values of parameters that training moves without a gradient, by name; the function adds to it.
     """
 
@@ -72,7 +74,7 @@ class Call:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """What else the configuration says of the layer."""
+        """Other attributes of the layer in the configuration."""
         return self.layer.attributes
 
     @property
@@ -81,11 +83,11 @@ class Call:
         return None if self.layer.bias is None else keras.ops.reshape(self.parameters[self.layer.bias], (-1,))
 
     def settings(self, at: int, kind: str) -> Mapping[str, Any]:
-        """What the configuration says of one input under `conv`, `pool`, `proj` and the like."""
+        """Returns the configuration of one input: `conv`, `pool`, `proj` and the like."""
         return self.layer.inputs[at].settings[kind]
 
     def weight(self, at: int) -> Any:
-        """The weight on one input, flat."""
+        """Returns the weight on one input, flat."""
         name = self.layer.inputs[at].parameter
         assert name is not None
         return keras.ops.reshape(self.parameters[name], (-1,))
@@ -95,13 +97,13 @@ Lowering = Callable[[Call], Value]
 
 
 @dataclass(frozen=True)
-class LayerType:
+class LoweredType:
     """How a type is lowered.
 
     Attributes:
         function: what computes it.
         applies_activation: whether the function applies the activation by itself.
-        is_cost: whether it gives a cost: a tensor (rows,), summed over the steps of a sequence.
+        is_cost: whether it returns a cost: a tensor (rows,), summed over the steps of a sequence.
         draws: whether the function draws random numbers.
     """
 
@@ -111,7 +113,7 @@ class LayerType:
     draws: bool = False
 
 
-_TYPES: dict[str, LayerType] = {}
+_TYPES: dict[str, LoweredType] = {}
 
 
 def lowers(
@@ -121,13 +123,13 @@ def lowers(
 
     def register(function: Lowering) -> Lowering:
         for each in types:
-            _TYPES[each] = LayerType(function, applies_activation, is_cost, draws)
+            _TYPES[each] = LoweredType(function, applies_activation, is_cost, draws)
         return function
 
     return register
 
 
-def layer_type(name: str) -> LayerType:
+def layer_type(name: str) -> LoweredType:
     """How layers of that type are lowered; a type that is not is refused by name."""
     _load()
     if name not in _TYPES:
@@ -139,7 +141,7 @@ def layer_type(name: str) -> LayerType:
 
 
 def known_types() -> tuple[str, ...]:
-    """Every type that is lowered."""
+    """Returns every type that is lowered."""
     _load()
     return tuple(sorted(_TYPES))
 

@@ -1,4 +1,4 @@
-"""Layers that give ids: the highest column, a drawn one, the end of a sentence. Runs on the driver and on workers."""
+"""Layers that return ids: the highest column, a drawn one, the end of a sentence. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ ops = keras.ops
 
 @lowers("maxid", applies_activation=True)
 def maxid(call: Call) -> Value:
-    """The id of the highest column; with a `beam_size`, the bag of that many highest ones, the first one first."""
+    """Returns the id of the highest column.
+
+    With a `beam_size`, the bag of that many highest ones, the first one first.
+    """
     tensor, mask = vectors(call, 0), call.inputs[0].mask
     best = int(call.attributes.get("beam_size") or 1)
     if best == 1:
@@ -24,7 +27,7 @@ def maxid(call: Call) -> Value:
 
 @lowers("sampling_id", applies_activation=True, draws=True)
 def sampling_id(call: Call) -> Value:
-    """An id drawn with the probabilities that the columns hold."""
+    """Returns an id drawn with the probabilities that the columns hold."""
     tensor, mask = vectors(call, 0), call.inputs[0].mask
     logs = ops.log(ops.maximum(ops.reshape(tensor, (-1, tensor.shape[-1])), 1e-30))
     drawn: Any = keras.random.categorical(logs, 1, dtype="int32", seed=call.random)

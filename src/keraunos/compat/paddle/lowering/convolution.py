@@ -22,7 +22,7 @@ Settings = Mapping[str, Any]
 
 @lowers("exconv", "conv", "cudnn_conv", "mkldnn_conv", applies_activation=True)
 def conv(call: Call) -> Value:
-    """The sum over the inputs of their convolutions, and the bias."""
+    """Returns the sum over the inputs of their convolutions, and the bias."""
     filters_last = call.layer.type in ("exconv", "conv")
     total = None
     for at in range(len(call.inputs)):
@@ -35,7 +35,7 @@ def conv(call: Call) -> Value:
 
 @lowers("exconvt", "convt", "cudnn_convt", applies_activation=True)
 def convt(call: Call) -> Value:
-    """The sum over the inputs of their transposed convolutions, and the bias."""
+    """Returns the sum over the inputs of their transposed convolutions, and the bias."""
     filters_last = call.layer.type in ("exconvt", "convt")
     total = None
     for at in range(len(call.inputs)):
@@ -47,7 +47,7 @@ def convt(call: Call) -> Value:
 
 
 def kernel(weight: Any, told: Settings, *, filters_last: bool) -> Any:
-    """Filters as Keras has them, (height, width, channels of a group, filters), from Paddle's flat parameter."""
+    """Filters as in Keras, (height, width, channels of a group, filters), from Paddle's flat parameter."""
     groups, height, width = told["groups"], told["filter_size_y"], told["filter_size"]
     channels = told["channels"] // groups
     if filters_last:
@@ -57,7 +57,7 @@ def kernel(weight: Any, told: Settings, *, filters_last: bool) -> Any:
 
 
 def turned(told: Settings) -> dict[str, Any]:
-    """The settings of the convolution that a transposed one is the way back of."""
+    """Returns the settings of the convolution that a transposed one is the way back of."""
     return {**told, "channels": told["filter_channels"] * told["groups"]}
 
 
@@ -123,7 +123,7 @@ def _apart(images: Any, strides: tuple[int, int]) -> Any:
 
 
 def _around(told: Settings, axis: str) -> tuple[int, int]:
-    """How many zeros a side needs before and behind for its windows."""
+    """Returns how many zeros a side needs before and behind for its windows."""
     count = told["output_y"] if axis else told["output_x"]
     reach = (count - 1) * told[f"stride{axis}"] + told[f"filter_size{axis}"]
     before = told[f"padding{axis}"]
@@ -131,7 +131,7 @@ def _around(told: Settings, axis: str) -> tuple[int, int]:
 
 
 def _with_filter_bias(call: Call, images: Any) -> Any:
-    """The bias of each filter, or of each place of each filter."""
+    """Returns the bias of each filter, or of each place of each filter."""
     if call.bias is None:
         return images
     if call.attributes.get("shared_biases", False):

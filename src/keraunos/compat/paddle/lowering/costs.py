@@ -27,7 +27,7 @@ def cross_entropy(call: Call) -> Value:
 
 @lowers("multi_class_cross_entropy_with_selfnorm", is_cost=True)
 def cross_entropy_with_selfnorm(call: Call) -> Value:
-    """`-log(p[label] / Z) + alpha log² Z`, where `Z` is the sum of the outputs, which need not be normalized."""
+    """`-log(p[label] / Z) + alpha log² Z`; `Z` is the sum of the outputs, which need not be normalized."""
     logarithm = _log(ops.sum(vectors(call, 0), axis=-1))
     alpha = float(call.attributes.get("softmax_selfnorm_alpha", 0.1))
     return summed(call, logarithm - _log(_of_label(call)) + alpha * ops.square(logarithm))
@@ -35,7 +35,7 @@ def cross_entropy_with_selfnorm(call: Call) -> Value:
 
 @lowers("square_error", is_cost=True)
 def square_error(call: Call) -> Value:
-    """The sum of the squares of the differences; neither halved nor a mean."""
+    """Returns the sum of the squares of the differences; neither halved nor a mean."""
     output = vectors(call, 0)
     return summed(call, ops.sum(ops.square(output - _target(call, output)), axis=-1))
 
@@ -50,7 +50,7 @@ def smooth_l1(call: Call) -> Value:
 
 @lowers("soft_binary_class_cross_entropy", is_cost=True)
 def soft_binary_class_cross_entropy(call: Call) -> Value:
-    """The cross entropy between probabilities of each column, summed."""
+    """Returns the cross entropy between probabilities of each column, summed."""
     output = vectors(call, 0)
     target = _target(call, output)
     return summed(call, -ops.sum(target * _log(output) + (1.0 - target) * _log(1.0 - output), axis=-1))
@@ -58,7 +58,7 @@ def soft_binary_class_cross_entropy(call: Call) -> Value:
 
 @lowers("multi_binary_label_cross_entropy", is_cost=True)
 def multi_binary_label_cross_entropy(call: Call) -> Value:
-    """The cross entropy of each column with a yes or a no, summed; a number above a half is a yes."""
+    """Returns the cross entropy of each column with a yes or a no, summed; a number above a half is a yes."""
     output, label = vectors(call, 0), call.inputs[1]
     noes = -_log(1.0 - output)
     if label.kind == DENSE:
@@ -81,7 +81,7 @@ def huber(call: Call) -> Value:
 
 @lowers("sum_cost", is_cost=True)
 def sum_cost(call: Call) -> Value:
-    """The sum of a row."""
+    """Returns the sum of a row."""
     return summed(call, ops.sum(vectors(call, 0), axis=-1))
 
 
@@ -94,17 +94,17 @@ def classification_error(call: Call) -> Value:
 
 
 def summed(call: Call, cost: Any) -> Value:
-    """The rows' costs, from those of rows or steps, with the weights of a third input."""
+    """Returns the rows' costs, from those of rows or steps, with the weights of a third input."""
     return Value(over_steps(weighted(call, cost), call.inputs[0].mask))
 
 
 def over_steps(cost: Any, mask: Any) -> Any:
-    """A row's cost from that of its steps."""
+    """Returns a row's cost from that of its steps."""
     return cost if mask is None else ops.sum(ops.where(mask, cost, ops.zeros_like(cost)), axis=1)
 
 
 def weighted(call: Call, cost: Any) -> Any:
-    """The cost times the weights of rows or steps, where the layer has a third input."""
+    """Returns the cost times the weights of rows or steps, where the layer has a third input."""
     if len(call.inputs) < 3:
         return cost
     weight = ops.squeeze(vectors(call, 2), axis=-1)
@@ -117,7 +117,7 @@ def _log(tensor: Any) -> Any:
 
 
 def _of_label(call: Call) -> Any:
-    """The column that the label names."""
+    """Returns the column that the label names."""
     chosen = ops.take_along_axis(vectors(call, 0), ops.maximum(ids(call, 1), 0)[..., None], axis=-1)
     return ops.squeeze(chosen, axis=-1)
 

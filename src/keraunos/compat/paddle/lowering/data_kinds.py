@@ -1,7 +1,7 @@
-"""What the rows of a data layer are. Runs on the driver.
+"""The types of data layers' rows. Runs on the driver.
 
-Paddle's configurations do not say it: its data providers did, in the words that are kept here. What a network does with
-a data layer tells most of it, the DataFrame's columns tell the rest, and a user may say it outright.
+Paddle's configurations do not declare it: its data providers did, with the names used here. The network's use of
+a data layer determines most of it, the DataFrame's columns the rest, and a user may declare it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LABELLED_EVALUATORS = frozenset(
 
 @dataclass(frozen=True)
 class DataKind:
-    """What one data layer takes.
+    """The type of one data layer.
 
     Attributes:
         name: one of `KINDS`.
@@ -77,12 +77,12 @@ class DataKind:
 
     @property
     def element(self) -> str:
-        """What a row is, or a step of it."""
+        """The type of a row, or of a step of it."""
         return self.name.removesuffix(SEQUENCE)
 
 
 def inferred(model: ModelConfig, given: Mapping[str, DataKind] | None = None) -> dict[str, DataKind]:
-    """What each data layer takes: as given, otherwise as the network uses it."""
+    """Returns the type of each data layer: as given, otherwise from its use in the network."""
     given = dict(given or {})
     data = [layer for layer in model.layers if layer.type == "data"]
     unknown = sorted(set(given) - {layer.name for layer in data})
@@ -100,7 +100,7 @@ def _used_as(model: ModelConfig, data: LayerConfig, is_sequence: bool) -> DataKi
 
 
 def _elements(model: ModelConfig, name: str) -> Iterator[str]:
-    """What each use of a data layer takes a step of it for, where the use tells."""
+    """Yields the kind of step that each use of a data layer expects, as far as the use determines it."""
     for layer in model.layers:
         for at, each in enumerate(layer.inputs):
             if each.layer == name and (told := _element(layer, at)) is not None:

@@ -17,7 +17,7 @@ ops = keras.ops
 
 @lowers("fc", "mkldnn_fc")
 def fc(call: Call) -> Value:
-    """The sum over the inputs of `x W`, and the bias."""
+    """Returns the sum over the inputs of `x W`, and the bias."""
     mask = shared_mask(call)
     total = sum(product(call, at, matrix(call, at)) for at in range(len(call.inputs)))
     return Value(with_bias(call, total), mask)
@@ -27,7 +27,7 @@ def fc(call: Call) -> Value:
 def selective_fc(call: Call) -> Value:
     """As fc, with matrices stored transposed, for the columns that the last input selects; the others give 0.
 
-    The activation knows the selected columns only: a softmax goes over them.
+    The activation applies to the selected columns only, for example a softmax.
     """
     selects = bool(call.attributes.get("has_selected_colums", True))
     count = len(call.inputs) - selects
@@ -64,21 +64,21 @@ def data_norm(call: Call) -> Value:
 
 @lowers("addto", "mkldnn_addto")
 def addto(call: Call) -> Value:
-    """The sum of the inputs, and the bias."""
+    """Returns the sum of the inputs, and the bias."""
     mask = shared_mask(call)
     return Value(with_bias(call, sum(vectors(call, at) for at in range(len(call.inputs)))), mask)
 
 
 @lowers("concat", "mkldnn_concat")
 def concat(call: Call) -> Value:
-    """The inputs side by side."""
+    """Returns the inputs side by side."""
     mask = shared_mask(call)
     return Value(ops.concatenate([vectors(call, at) for at in range(len(call.inputs))], axis=-1), mask)
 
 
 @lowers("trans")
 def trans(call: Call) -> Value:
-    """The transpose of the whole batch, which must have as many rows as columns."""
+    """Returns the transpose of the whole batch, which must have as many rows as columns."""
     no_sequence(call, "it transposes a batch")
     tensor, size = vectors(call, 0), call.layer.size
     if _only_shapes():
@@ -95,7 +95,7 @@ def trans(call: Call) -> Value:
 
 @lowers("resize")
 def resize(call: Call) -> Value:
-    """The numbers of the batch in rows of another width."""
+    """Returns the numbers of the batch in rows of another width."""
     no_sequence(call, "it cuts a batch into other rows")
     tensor, size = vectors(call, 0), call.layer.size
     if _only_shapes():
@@ -112,7 +112,7 @@ def resize(call: Call) -> Value:
 
 @lowers("featmap_expand")
 def featmap_expand(call: Call) -> Value:
-    """The input, as often as there are filters: one whole after the other, or each number beside itself."""
+    """Returns the input, as often as there are filters: one whole after the other, or each number beside itself."""
     tensor, times = vectors(call, 0), int(call.attributes["num_filters"])
     if call.attributes.get("as_row_vector", True):
         tensor = ops.concatenate([tensor] * times, axis=-1)
@@ -123,30 +123,30 @@ def featmap_expand(call: Call) -> Value:
 
 @lowers("prelu")
 def prelu(call: Call) -> Value:
-    """Negative numbers times a slope that so many columns in a row share."""
+    """Negative numbers times a slope that this many columns in a row share."""
     tensor = vectors(call, 0)
     slopes = ops.repeat(call.weight(0), int(call.attributes.get("partial_sum", 1)))
     return Value(ops.maximum(tensor, 0.0) + slopes * ops.minimum(tensor, 0.0), call.inputs[0].mask)
 
 
 def matrix(call: Call, at: int, *, transposed: bool = False) -> Any:
-    """The weight on an input as a matrix, of which one side is the layer's size."""
+    """Returns the weight on an input as a matrix, of which one side is the layer's size."""
     return ops.reshape(call.weight(at), (call.layer.size, -1) if transposed else (-1, call.layer.size))
 
 
 def product(call: Call, at: int, weight: Any) -> Any:
-    """An input times a matrix; for a bag of ids, the sum of the rows that it names."""
+    """Returns an input times a matrix; for a bag of ids, the sum of the rows that it names."""
     value = call.inputs[at]
     return rows_of(weight, value) if value.kind == BAG else ops.matmul(vectors(call, at), weight)
 
 
 def rows_of(weight: Any, bag: Value) -> Any:
-    """The sum of the rows of a matrix that a bag of ids names."""
+    """Returns the sum of the rows of a matrix that a bag of ids names."""
     present = ops.cast(bag.tensor >= 0, weight.dtype)[..., None]
     return ops.sum(ops.take(weight, ops.maximum(bag.tensor, 0), axis=0) * present, axis=-2)
 
 
 def _only_shapes() -> bool:
-    """Whether Keras asks for shapes alone, with a number of rows that it made up."""
+    """Returns whether Keras asks for shapes alone, with a number of rows that it made up."""
     scope = importlib.import_module("keras.src.backend.common.symbolic_scope")
     return bool(scope.in_symbolic_scope())

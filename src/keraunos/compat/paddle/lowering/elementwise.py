@@ -14,14 +14,14 @@ ops = keras.ops
 
 @lowers("out_prod")
 def out_prod(call: Call) -> Value:
-    """Every column of the first input times every column of the second."""
+    """Returns every column of the first input times every column of the second."""
     first, second, mask = *_pair(call), shared_mask(call)
     return Value(_joined(first[..., :, None] * second[..., None, :]), mask)
 
 
 @lowers("power")
 def power(call: Call) -> Value:
-    """The second input to the power of the first, a single column."""
+    """Returns the second input to the power of the first, a single column."""
     exponent, tensor = _pair(call)
     return Value(ops.power(tensor, exponent), shared_mask(call))
 
@@ -35,7 +35,7 @@ def slope_intercept(call: Call) -> Value:
 
 @lowers("scaling")
 def scaling(call: Call) -> Value:
-    """The second input times the first, a single column."""
+    """Returns the second input times the first, a single column."""
     factor, tensor = _pair(call)
     return Value(factor * tensor, shared_mask(call))
 
@@ -49,7 +49,7 @@ def interpolation(call: Call) -> Value:
 
 @lowers("conv_shift")
 def conv_shift(call: Call) -> Value:
-    """The first input around a circle, weighed by the second, which is centred on each column."""
+    """Returns the first input around a circle, weighed by the second, which is centred on each column."""
     tensor, kernel = _pair(call)
     width = kernel.shape[-1]
     terms = [ops.roll(tensor, (width - 1) // 2 - at, axis=-1) * kernel[..., at : at + 1] for at in range(width)]
@@ -58,28 +58,28 @@ def conv_shift(call: Call) -> Value:
 
 @lowers("convex_comb")
 def convex_comb(call: Call) -> Value:
-    """The sum of the vectors that the second input holds, weighed by the columns of the first."""
+    """Returns the sum of the vectors that the second input holds, weighed by the columns of the first."""
     weights, tensor = _pair(call)
     return Value(ops.einsum("...m,...ms->...s", weights, _cut(tensor, call.layer.size)), shared_mask(call))
 
 
 @lowers("sum_to_one_norm")
 def sum_to_one_norm(call: Call) -> Value:
-    """Each row divided by its sum."""
+    """Returns each row divided by its sum."""
     tensor = vectors(call, 0)
     return Value(tensor / ops.sum(tensor, axis=-1, keepdims=True), call.inputs[0].mask)
 
 
 @lowers("cos")
 def cos(call: Call) -> Value:
-    """The cosine between two inputs, times a scale."""
+    """Returns the cosine between two inputs, times a scale."""
     first, second = _pair(call)
     return Value(_scale(call) * _cosine(first, second)[..., None], shared_mask(call))
 
 
 @lowers("cos_vm")
 def cos_vm(call: Call) -> Value:
-    """The cosines between the first input and each of the vectors that the second holds, times a scale."""
+    """Returns the cosines between the first input and each of the vectors that the second holds, times a scale."""
     first, second = _pair(call)
     several = _cut(second, first.shape[-1])
     return Value(_scale(call) * _cosine(first[..., None, :], several), shared_mask(call))
@@ -87,7 +87,7 @@ def cos_vm(call: Call) -> Value:
 
 @lowers("tensor")
 def tensor(call: Call) -> Value:
-    """`x W_k y` for a matrix of its own in every column k; the matrices are stored one after the other."""
+    """`x W_k y` for its own matrix in every column k; the matrices are stored one after the other."""
     first, second = _pair(call)
     weight = ops.reshape(call.weight(0), (call.layer.size, first.shape[-1], second.shape[-1]))
     return Value(with_bias(call, ops.einsum("...m,kmn,...n->...k", first, weight, second)), shared_mask(call))
@@ -95,7 +95,7 @@ def tensor(call: Call) -> Value:
 
 @lowers("multiplex")
 def multiplex(call: Call) -> Value:
-    """Each row from the one of the further inputs that the first input names."""
+    """Returns each row from the one of the further inputs that the first input names."""
     chosen, mask = ids(call, 0), shared_mask(call)
     several = ops.stack([vectors(call, at) for at in range(1, len(call.inputs))], axis=-2)
     return Value(ops.squeeze(ops.take_along_axis(several, chosen[..., None, None], axis=-2), axis=-2), mask)
@@ -118,12 +118,12 @@ def _cosine(first: Any, second: Any) -> Any:
 
 
 def _joined(tensor: Any) -> Any:
-    """The last two axes as one."""
+    """Returns the last two axes as one."""
     return ops.reshape(tensor, (*_leading(tensor, 2), tensor.shape[-2] * tensor.shape[-1]))
 
 
 def _cut(tensor: Any, width: int) -> Any:
-    """The last axis as vectors of that width."""
+    """Returns the last axis as vectors of that width."""
     return ops.reshape(tensor, (*_leading(tensor, 1), tensor.shape[-1] // width, width))
 
 

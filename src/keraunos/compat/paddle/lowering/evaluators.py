@@ -1,4 +1,4 @@
-"""What evaluators measure of a row while a network trains. Runs on the driver, and as layers of a model on workers.
+"""The measures of evaluators per row during training. Runs on the driver, and as layers of a model on workers.
 
 Paddle divides what it summed over a batch by the batch's number of samples: of rows, of the steps of all sequences, or
 by the sum of their weights. A row's measure here is its own sum times the rows of the batch over that number, so that
@@ -22,7 +22,10 @@ _MEASURED = ("classification_error", "sum", "last-column-sum")
 
 
 def row_measure(evaluator: EvaluatorConfig, inputs: Sequence[Any]) -> Any | None:
-    """A symbolic tensor (rows,), whose mean is what the evaluator says; `None` for those that are no mean over rows."""
+    """Returns a symbolic tensor (rows,), whose mean is the evaluator's value.
+
+    `None` for those that are no mean over rows.
+    """
     if evaluator.type not in _MEASURED:
         return None
     if evaluator.type == "classification_error" and inputs[1].kind == BAG:
@@ -45,11 +48,11 @@ def row_measure(evaluator: EvaluatorConfig, inputs: Sequence[Any]) -> Any | None
 
 @keras.saving.register_keras_serializable("keraunos.paddle")
 class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What one evaluator measures of each row.
+    """One evaluator's measure of each row.
 
     Args:
         what: the evaluator's type.
-        threshold: above which a column says yes, where columns are judged one by one.
+        threshold: above which a column counts as positive, if columns are evaluated separately.
         top_k: among how many of the highest columns a label counts as found.
         kinds: what its inputs are (see `Value`).
         masked: whether the last tensor that it is called on is the mask of sequences.
@@ -75,7 +78,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         self._masked, self._weighted = masked, weighted
 
     def call(self, inputs: Any) -> Any:
-        """The rows' measures."""
+        """Returns the rows' measures."""
         tensors = list(inputs)
         mask = tensors.pop() if self._masked else None
         weight = tensors.pop() if self._weighted else None
@@ -92,7 +95,7 @@ class RowMeasure(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return sums / ops.maximum(ops.mean(counts), 1e-12)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), **self._told}
 
     def _measured(self, tensors: Sequence[Any]) -> Any:

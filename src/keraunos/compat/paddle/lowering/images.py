@@ -52,7 +52,7 @@ def batch_norm(call: Call) -> Value:
 
 @lowers("maxout", applies_activation=True)
 def maxout(call: Call) -> Value:
-    """The highest of so many channels that follow each other."""
+    """Returns the highest of this many channels that follow each other."""
     told = call.settings(0, "maxout")
     images = image(call, 0, told["channels"], told["img_size_y"], told["img_size_x"])
     height, width, channels = images.shape[1:]
@@ -105,7 +105,7 @@ def _move(call: Call, at: int, value: Any) -> None:
 
 
 def _shares(side: int, wanted: int) -> Any:
-    """How much each old place has in each new one."""
+    """Returns how much each old place has in each new one."""
     step = (side - 1) / (wanted - 1) if wanted > 1 else 0.0
     places = np.arange(wanted) * step
     lower = np.minimum(places.astype(int), side - 1)

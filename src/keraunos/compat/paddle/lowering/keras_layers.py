@@ -1,7 +1,7 @@
 """The Keras layers that a Paddle network is made of. Runs on the driver and on workers.
 
 A Paddle layer becomes one `PaddleLayer`, which owns its parameters. A parameter that several layers share, or that is
-static, becomes a layer of its own, `PaddleParameter`, whose output is the parameter itself. Sequences travel with their
+static, becomes its own layer, `PaddleParameter`, whose output is the parameter itself. Sequences travel with their
 masks as tensors of their own.
 """
 
@@ -31,7 +31,7 @@ def initial_spread(parameter: ParameterConfig) -> tuple[float, float]:
 
 
 def initializer_of(parameter: ParameterConfig, seed: int) -> Any:
-    """What gives a parameter its first values: random numbers of its own, by its name and the seed."""
+    """Returns the initializer of a parameter; its random numbers depend on the parameter's name and the seed."""
     mean, std = initial_spread(parameter)
     if std == 0:
         return keras.initializers.Constant(mean)
@@ -43,7 +43,7 @@ def initializer_of(parameter: ParameterConfig, seed: int) -> Any:
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class PaddleParameter(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """One parameter, given to every layer that takes it; what it is called on says nothing but that it is needed."""
+    """One parameter, passed to every layer that uses it; the argument of its call is ignored."""
 
     def __init__(self, parameter: Mapping[str, Any], seed: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -61,19 +61,19 @@ class PaddleParameter(keras.layers.Layer):  # type: ignore[misc]  # Keras is unt
         )
 
     def variables_by_parameter(self) -> dict[str, Any]:
-        """The variable by the parameter's name in Paddle."""
+        """Returns the variable by the parameter's name in Paddle."""
         return {self.parameter.name: self.value}
 
     def call(self, inputs: Any) -> Any:
-        """The parameter."""
+        """Returns the parameter."""
         return keras.ops.convert_to_tensor(self.value)
 
     def compute_output_spec(self, inputs: Any) -> Any:
-        """The parameter's shape, whatever the inputs are."""
+        """Returns the parameter's shape, whatever the inputs are."""
         return keras.KerasTensor(_shape(self.parameter), dtype=self.variable_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "parameter": asdict(self.parameter), "seed": self._seed}
 
 
@@ -82,14 +82,14 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
     """One Paddle layer.
 
     Args:
-        layer: its configuration, as `layer_to_json` gives it.
+        layer: its configuration, as `layer_to_json` returns it.
         parameters: the configurations of the parameters that belong to it alone.
         given: the names of the parameters that come as its last inputs.
         arrivals: of each of its inputs, the kind (see `Value`) and whether a mask follows it.
         seed: what its parameters' first values are drawn from, with their names.
 
     Attributes:
-        gives: after a call, the kind of what it gives, whether a mask follows, and the names of further outputs.
+        gives: after a call, the kind of its output, whether a mask follows, and the names of further outputs.
     """
 
     def __init__(
@@ -126,11 +126,11 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         }
 
     def variables_by_parameter(self) -> dict[str, Any]:
-        """The variables by the parameters' names in Paddle."""
+        """Returns the variables by the parameters' names in Paddle."""
         return dict(self._own)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """What the layer gives: a tensor, or a list of it, its mask and its further outputs."""
+        """Returns the layer's output: a tensor, or a list of it, its mask and its further outputs."""
         flat = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         count = len(flat) - len(self._given)
         parameters = {name: keras.ops.convert_to_tensor(value) for name, value in self._own.items()}
@@ -145,7 +145,7 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return outputs[0] if len(outputs) == 1 else outputs
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {
             **super().get_config(),
             "layer": self._layer,
@@ -162,10 +162,10 @@ class PaddleLayer(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class Planes(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """Images as Keras has them, (height, width, channels), as Paddle has them: flat, one channel after the other."""
+    """Converts images from Keras's layout, (height, width, channels), to Paddle's flat one, channel after channel."""
 
     def call(self, inputs: Any) -> Any:
-        """The same numbers, in Paddle's order."""
+        """Returns the same numbers, in Paddle's order."""
         return keras.ops.reshape(keras.ops.transpose(inputs, (0, 3, 1, 2)), (-1, math.prod(inputs.shape[1:])))
 
 
@@ -174,37 +174,37 @@ class IdSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
     """Which steps of padded ids there are: those that are not negative. Gives the ids and the mask."""
 
     def call(self, inputs: Any) -> Any:
-        """The ids, and true where there is one."""
+        """Returns the ids, and true if there is one."""
         return [inputs, keras.ops.greater_equal(inputs, 0)]
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class VectorSteps(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """Which steps of padded vectors there are: the first ones, as many as the length says. Gives vectors and mask."""
+    """The existing steps of padded vectors: the first ones, up to the length. Returns vectors and mask."""
 
     def call(self, inputs: Any) -> Any:
-        """The vectors, and true where there is one."""
+        """Returns the vectors, and true if there is one."""
         vectors, length = inputs
         steps = keras.ops.arange(keras.ops.shape(vectors)[1])
         return [vectors, steps[None, :] < keras.ops.cast(length, "int32")[:, None]]
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
-class Report(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What a row costs, summed over the costs, then what the evaluators measured of it, side by side."""
+class CostReport(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
+    """The cost of each row, summed over the costs, followed by the evaluators' measures."""
 
     def __init__(self, costs: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._costs = costs
 
     def call(self, inputs: Any) -> Any:
-        """A tensor of shape (rows, 1 + evaluators)."""
+        """Returns a tensor of shape (rows, 1 + evaluators)."""
         columns = [keras.ops.cast(keras.ops.reshape(each, (-1,)), self.compute_dtype) for each in inputs]
         cost = sum(columns[1 : self._costs], start=columns[0])
         return keras.ops.stack([cost, *columns[self._costs :]], axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "costs": self._costs}
 
 
@@ -216,7 +216,7 @@ class SummedCost(keras.losses.Loss):  # type: ignore[misc]  # Keras is untyped
         super().__init__(name=name, reduction=reduction, **kwargs)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Each row's cost; the targets have played their part as inputs."""
+        """Returns each row's cost; the targets have played their part as inputs."""
         return y_pred[:, 0]
 
 
@@ -239,7 +239,7 @@ class Reported(keras.metrics.Mean):  # type: ignore[misc]  # Keras is untyped
             self.count.assign_add(each.count)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "column": self._column}
 
 
@@ -249,11 +249,11 @@ def _shape(parameter: ParameterConfig) -> tuple[int, ...]:
 
 __all__ = [
     "IDS",
+    "CostReport",
     "IdSteps",
     "PaddleLayer",
     "PaddleParameter",
     "Planes",
-    "Report",
     "Reported",
     "SummedCost",
     "VectorSteps",

@@ -1,4 +1,4 @@
-"""Costs that look at a few of many classes: nce and hsigmoid. Runs on the driver and on workers."""
+"""Costs that use a few of many classes: nce and hsigmoid. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ops = keras.ops
 def nce(call: Call) -> Value:
     """Noise-contrastive estimation: the label's class against classes that are drawn, in training and elsewhere.
 
-    With `o` what a class gets behind the activation (a sigmoid, where none is named) and `b` how often it is expected
+    With `o` what a class gets behind the activation (a sigmoid, if none is named) and `b` how often it is expected
     among the drawn ones, the label costs `-log(o / (o + b))` and each drawn class `-log(b / (o + b))`.
     """
     inputs = _weighted_inputs(call)
@@ -58,7 +58,7 @@ def hsigmoid(call: Call) -> Value:
 
 
 def _weighted_inputs(call: Call) -> int:
-    """How many inputs have a weight; the label comes after them."""
+    """Returns how many inputs have a weight; the label comes after them."""
     return sum(each.parameter is not None for each in call.layer.inputs)
 
 
@@ -67,7 +67,7 @@ def _label(call: Call, at: int) -> Any:
 
 
 def _scores(call: Call, inputs: int, named: Any) -> Any:
-    """What each of the named classes or nodes, (…, places), gets before any activation."""
+    """Returns the scores of the named classes or nodes, (…, places), before any activation."""
     total = None if call.bias is None else ops.take(call.bias, named, axis=0)
     for at in range(inputs):
         tensor = call.inputs[at].tensor
@@ -78,7 +78,7 @@ def _scores(call: Call, inputs: int, named: Any) -> Any:
 
 
 def _drawn(call: Call, shape: Any) -> Any:
-    """Numbers of classes, as many for each label as the layer says, by its distribution or all alike."""
+    """Class numbers drawn for each label, as many as the layer declares, by its distribution or uniformly."""
     classes, count = int(call.attributes["num_classes"]), int(call.attributes["num_neg_samples"])
     spread = call.attributes.get("neg_sampling_dist")
     wanted = (*shape, count)

@@ -31,7 +31,7 @@ Settings = Mapping[str, Any]
 
 @lowers("mixed")
 def mixed(call: Call) -> Value:
-    """The sum of the projections and the operators, and the bias."""
+    """Returns the sum of the projections and the operators, and the bias."""
     mask = shared_mask(call)
     parts = [_projected(call, at) for at, each in enumerate(call.layer.inputs) if "proj" in each.settings]
     parts += [_operated(call, each) for each in call.layer.operators]
@@ -40,7 +40,7 @@ def mixed(call: Call) -> Value:
 
 @lowers("concat2")
 def concat2(call: Call) -> Value:
-    """The projections side by side, and the bias."""
+    """Returns the projections side by side, and the bias."""
     mask = shared_mask(call)
     parts = [_projected(call, at) for at in range(len(call.inputs))]
     return Value(_biased(call, ops.concatenate(parts, axis=-1)), mask)
@@ -61,7 +61,7 @@ def _projected(call: Call, at: int) -> Any:
 
 
 def _table(call: Call, at: int, told: Settings) -> Any:
-    """The rows of the table that ids name; nothing for -1."""
+    """Returns the rows of the table that ids name; nothing for -1."""
     table, value = _matrix(call, at, told), call.inputs[at]
     if value.kind == DENSE:
         raise wrong_kind(call, at, "ids", "An fc projection takes vectors")
@@ -81,7 +81,7 @@ def _offset(call: Call, at: int, told: Settings) -> Any:
 
 
 def _context(call: Call, at: int, told: Settings) -> Any:
-    """Each step with its neighbours; beyond the ends of a sequence there are zeros, or rows of a parameter."""
+    """Returns each step with its neighbours; beyond the ends of a sequence there are zeros, or rows of a parameter."""
     value, steps = call.inputs[at], vectors(call, at)
     if value.mask is None:
         raise ModelError(
@@ -155,7 +155,7 @@ def _dot_mul_operator(call: Call, told: Settings) -> Any:
 
 
 def _conv_operator(call: Call, told: Settings) -> Any:
-    """A row's image convolved with the filters that the row brings."""
+    """Returns a row's image convolved with the row's own filters."""
     conv, (first, second) = told["conv"], told["input_indices"]
     images = image(call, first, conv["channels"], conv["img_size_y"], conv["img_size"])
     shape = (-1, told["num_filters"], conv["channels"], conv["filter_size_y"], conv["filter_size"])

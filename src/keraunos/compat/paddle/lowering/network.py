@@ -1,7 +1,7 @@
 """A whole configuration as a Keras 3 functional model. Runs on the driver.
 
 Every data layer is an input of the model, labels as well, because in Paddle costs are layers like any other. The model
-to train gives one report a row: what it costs, and what the evaluators measure.
+to train returns one report per row: its cost, and the evaluators' measures.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from keraunos.compat.paddle.lowering.call import BAG, DENSE, IDS, layer_type
 from keraunos.compat.paddle.lowering.data_kinds import DataKind
 from keraunos.compat.paddle.lowering.evaluators import row_measure
 from keraunos.compat.paddle.lowering.keras_layers import (
+    CostReport,
     IdSteps,
     PaddleLayer,
     PaddleParameter,
     Planes,
-    Report,
     VectorSteps,
 )
 from keraunos.compat.paddle.model_config import LayerConfig, ModelConfig, keras_name, layer_to_json
@@ -33,7 +33,7 @@ LENGTH = "_length"
 
 @dataclass(frozen=True)
 class Flow:
-    """What a layer gives in the functional graph: tensors as in `Value`, symbolic."""
+    """A layer's output in the functional graph: symbolic tensors as in `Value`."""
 
     tensor: Any
     mask: Any = None
@@ -48,7 +48,7 @@ class LoweredNetwork:
         config: what it was made of.
         kinds: what each data layer takes.
         inputs: the Keras inputs by name: those of the data layers, and the lengths of sequences of vectors.
-        flows: what each layer gives, by its name.
+        flows: what each layer returns, by its name.
     """
 
     def __init__(self, config: ModelConfig, kinds: Mapping[str, DataKind], seed: int = 1) -> None:
@@ -64,7 +64,7 @@ class LoweredNetwork:
             self.flows[layer.name] = self._data(layer) if layer.type == "data" else self._layer(layer)
 
     def trainer(self) -> Any:
-        """The model whose output is the report of each row; not compiled."""
+        """Returns the model whose output is the report of each row; not compiled."""
         costs = [self.flows[name].tensor for name in self._costs()]
         measures = {
             each.name: measured
@@ -72,11 +72,11 @@ class LoweredNetwork:
             if (measured := row_measure(each, [self.flows[name] for name in each.input_layers])) is not None
         }
         self.evaluators = measures
-        report = Report(len(costs), name="report")([*costs, *measures.values()])
+        report = CostReport(len(costs), name="report")([*costs, *measures.values()])
         return keras.Model(self._inputs_of([report]), report, name="paddle")
 
     def predictor(self, layer: str | None = None) -> Any:
-        """The model from the data layers to what a layer gives: by default to what the first cost is about."""
+        """Returns the model from the data layers to a layer's output: by default to the input of the first cost."""
         flow = self.flows[layer or self.prediction_layer()]
         return keras.Model(self._inputs_of([flow.tensor]), flow.tensor, name="paddle")
 
@@ -99,7 +99,7 @@ class LoweredNetwork:
         return costs
 
     def _inputs_of(self, tensors: Sequence[Any]) -> list[Any]:
-        """The inputs that the tensors depend on, in the configuration's order."""
+        """Returns the inputs that the tensors depend on, in the configuration's order."""
         reached: set[int] = set()
         waiting = list(tensors)
         seen: set[int] = set()
@@ -169,7 +169,7 @@ class LoweredNetwork:
         return Flow((flow.parts or {})[argument], flow.mask)
 
     def _parameter(self, name: str, near: Any) -> Any:
-        """A parameter that is a layer of its own; where it is first needed it is called on what is at hand."""
+        """Returns the output of a parameter's own layer, which is called on `near` when it is first needed."""
         if name not in self._shared:
             layer = PaddleParameter(asdict(self.config.parameter(name)), seed=self._seed, name=keras_name(name))
             self._shared[name] = layer(near)
@@ -177,12 +177,15 @@ class LoweredNetwork:
 
 
 def lower(config: ModelConfig, kinds: Mapping[str, DataKind] | None = None, seed: int = 1) -> LoweredNetwork:
-    """The Keras graph of a configuration; `kinds` says what data layers take, where the network does not tell."""
+    """Returns the Keras graph of a configuration.
+
+    `kinds` gives the input types of data layers that do not follow from the network.
+    """
     return LoweredNetwork(config, data_kinds.inferred(config, kinds), seed)
 
 
 def _apart(config: ModelConfig) -> set[str]:
-    """The parameters that several layers take, and those that stay as they are."""
+    """Returns the parameters that several layers use, and those that are static."""
     uses = Counter(
         name
         for layer in config.layers

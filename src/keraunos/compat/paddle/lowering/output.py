@@ -1,4 +1,4 @@
-"""What happens behind a layer's own function: activation, dropout, clipping of the error, a cost's factor.
+"""The steps after a layer's own function: activation, dropout, clipping of the error, a cost's factor.
 
 Runs on the driver and on workers.
 """
@@ -10,16 +10,16 @@ from typing import Any
 import keras
 
 from keraunos.compat.paddle.lowering.activations import activate
-from keraunos.compat.paddle.lowering.call import Call, LayerType, Value
+from keraunos.compat.paddle.lowering.call import Call, LoweredType, Value
 
 
-def finished(call: Call, value: Value, kind: LayerType) -> Value:
-    """What the layer gives to others, from what its function computed."""
+def finished(call: Call, value: Value, kind: LoweredType) -> Value:
+    """Returns the layer's output, from the result of its function."""
     layer = call.layer
     tensor = value.tensor
     if kind.is_cost:
         if layer.coeff != 1.0:
-            # Only the gradient is scaled; what is reported is the cost as it is.
+            # Only the gradient is scaled; the reported cost is not.
             tensor = layer.coeff * tensor + keras.ops.stop_gradient((1.0 - layer.coeff) * tensor)
         return value._replace(tensor=tensor)
     if not kind.applies_activation and layer.active_type:
@@ -32,7 +32,7 @@ def finished(call: Call, value: Value, kind: LayerType) -> Value:
 
 
 def dropped(tensor: Any, rate: float, call: Call) -> Any:
-    """Dropout in Paddle's sense: training only zeroes, and everything else is scaled by what would have been kept."""
+    """Dropout as in Paddle: training only sets values to zero; prediction scales by the share that would remain."""
     if not call.training:
         return tensor * (1.0 - rate)
     drawn = keras.random.uniform(keras.ops.shape(tensor), dtype=tensor.dtype, seed=call.random)
@@ -40,7 +40,7 @@ def dropped(tensor: Any, rate: float, call: Call) -> Any:
 
 
 def error_clipped(tensor: Any, threshold: float) -> Any:
-    """The tensor as it is, with a gradient whose elements are cut to the threshold."""
+    """Returns the tensor unchanged, with a gradient whose elements are clipped to the threshold."""
 
     @keras.ops.custom_gradient  # type: ignore[untyped-decorator]  # Keras is untyped
     def identity(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Images in Paddle's flat order as tensors, and back. Runs on the driver and on workers.
 
 Layers compute with channels last, which is what processors are fast at; what flows between layers is flat, channel by
-channel. Where two such layers follow each other the changes of order cancel when the model is compiled, because the
+channel. If two such layers follow each other the changes of order cancel when the model is compiled, because the
 activation between them is applied before the order changes.
 """
 
@@ -21,7 +21,7 @@ ops = keras.ops
 
 
 def image(call: Call, at: int, channels: int, height: int, width: int) -> Any:
-    """An input as images: (rows, height, width, channels); the steps of sequences are rows."""
+    """Returns an input as images: (rows, height, width, channels); the steps of sequences are rows."""
     return image_of(vectors(call, at), channels, height, width)
 
 
@@ -36,7 +36,7 @@ def flat(images: Any) -> Any:
 
 
 def given(call: Call, images: Any) -> Value:
-    """What a layer gives, from its images with channels last; the activation is applied here."""
+    """Returns a layer's output from its images with channels last; the activation is applied here."""
     mask, name = shared_mask(call), call.layer.active_type
     alone = takes_numbers_alone(name)
     tensor = like(call.inputs[0], flat(activate(name, images) if alone else images))
@@ -44,12 +44,12 @@ def given(call: Call, images: Any) -> Value:
 
 
 def like(value: Value, rows: Any) -> Any:
-    """Rows as sequences, where the value has sequences of which the rows are the steps."""
+    """Returns rows as sequences, where the value has sequences of which the rows are the steps."""
     return ops.reshape(rows, (-1, ops.shape(value.tensor)[1], rows.shape[-1])) if value.is_sequence else rows
 
 
 def windows(images: Any, sides: tuple[int, int], strides: tuple[int, int], counts: tuple[int, int]) -> Any:
-    """What lies under each place of a window: (rows, places, down, across, channels)."""
+    """Returns the pixels at each position of a window: (rows, places, down, across, channels)."""
     places = [
         images[:, _run(row, strides[0], counts[0]), _run(column, strides[1], counts[1])]
         for row in range(sides[0])
@@ -59,7 +59,7 @@ def windows(images: Any, sides: tuple[int, int], strides: tuple[int, int], count
 
 
 def padded(images: Any, around: Sequence[tuple[int, int]], value: float = 0.0) -> Any:
-    """Images with so many rows and columns before and behind; negative numbers cut some off."""
+    """Images with this many rows and columns before and behind; negative numbers cut some off."""
     cuts = [slice(max(0, -before), side + min(0, behind)) for side, (before, behind) in zip(images.shape[1:3], around)]
     added = [(max(0, before), max(0, behind)) for before, behind in around]
     images = images[:, cuts[0], cuts[1]]

@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]
 
 @lowers("pool", "mkldnn_pool", applies_activation=True)
 def pool(call: Call) -> Value:
-    """The highest or the mean of each window."""
+    """Returns the highest or the mean of each window."""
     told = call.settings(0, "pool")
     return given(call, pooled(image(call, 0, told["channels"], told["img_size_y"], told["img_size"]), told))
 
@@ -38,7 +38,7 @@ def spp(call: Call) -> Value:
 
 @lowers("blockexpand")
 def blockexpand(call: Call) -> Value:
-    """A sequence of the blocks of an image, row by row; a step is a block, channel by channel."""
+    """Returns a sequence of the blocks of an image, row by row; a step is a block, channel by channel."""
     no_sequence(call, "it makes sequences of images")
     told = call.settings(0, "block_expand")
     sides, strides = (told["block_y"], told["block_x"]), (told["stride_y"], told["stride_x"])
@@ -76,9 +76,9 @@ def pooled(images: Any, told: Settings) -> Any:
 
 
 def _highest(images: Any, sides: tuple[int, int], strides: tuple[int, int]) -> Any:
-    """The highest of every window.
+    """Returns the highest of every window.
 
-    Where windows overlap by whole strides, the highest of each stride's pixels is found once and not in every window
+    If windows overlap by whole strides, the highest of each stride's pixels is found once and not in every window
     that has them: with windows of 32 and strides of 8 that is a sixteenth of the work, forwards and backwards.
     """
     how = {"padding": "valid", "data_format": "channels_last"}
@@ -95,7 +95,7 @@ def _shares(
     counts: tuple[int, int],
     paddings: tuple[int, int],
 ) -> Any:
-    """What a mean over whole windows is multiplied by: padding is part of a window, what is beyond it is not."""
+    """The factor on a mean over whole windows: padding belongs to a window, pixels beyond it do not."""
     covered = []
     for image_side, side, stride, count, padding in zip(image_sides, sides, strides, counts, paddings):
         starts = np.arange(count) * stride - padding
@@ -110,7 +110,7 @@ def _meets(
     counts: tuple[int, int],
     paddings: tuple[int, int],
 ) -> Any:
-    """Which windows see the image; those of a pyramid may lie in the padding, and give 0."""
+    """Returns which windows see the image; those of a pyramid may lie in the padding, and give 0."""
     seen = []
     for image_side, side, stride, count, padding in zip(image_sides, sides, strides, counts, paddings):
         starts = np.arange(count) * stride - padding
@@ -119,7 +119,7 @@ def _meets(
 
 
 def _level(told: Settings, bins: int) -> Settings:
-    """The pooling of one level of a pyramid."""
+    """Returns the pooling of one level of a pyramid."""
     level: dict[str, Any] = {"pool_type": told["pool_type"]}
     for axis, size, output in (("", "size_x", "output_x"), ("_y", "size_y", "output_y")):
         side = told[f"img_size{axis}"]

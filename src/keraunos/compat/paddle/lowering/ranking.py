@@ -31,7 +31,7 @@ def rank_cost(call: Call) -> Value:
 def lambda_cost(call: Call) -> Value:
     """LambdaRank over lists of documents: what is reported is a measure, and what is trained on is not its gradient.
 
-    A row is a list: the scores that the network gives and the relevances that they should follow. Reported is NDCG of
+    A row is a list: the scores that the network returns and the relevances that they should follow. Reported is NDCG of
     the first `NDCG_num` places, which grows as the ranking gets better, once for each document of the list, as Paddle
     does it. The gradient moves each pair of documents apart by what their exchange would change in DCG; only pairs with
     one among the `max_sort_size` most relevant count. Lists that are shorter than `NDCG_num` count with the places that
@@ -53,7 +53,10 @@ def lambda_cost(call: Call) -> Value:
 
 
 def _places(scores: Any, mask: Any) -> Any:
-    """The place of each document, from 0, by falling scores; the earlier of equals comes first, absent ones last."""
+    """Returns the place of each document, from 0, by falling scores.
+
+    The earlier of equals comes first, absent ones last.
+    """
     order = ops.arange(ops.shape(scores)[1])
     equals = ops.logical_and(scores[:, None, :] == scores[:, :, None], order[None, None, :] < order[None, :, None])
     ahead = ops.logical_or(scores[:, None, :] > scores[:, :, None], equals)
@@ -71,7 +74,7 @@ def _gained(gains: Any, places: Any, mask: Any, top: int) -> Any:
 
 
 def _push(call: Call, scores: Any, gains: Any, places: Any, mask: Any) -> Any:
-    """The gradient of each document's score, before the division by the best DCG."""
+    """Returns the gradient of each document's score, before the division by the best DCG."""
     limit = int(call.attributes["max_sort_size"])
     size = ops.sum(ops.cast(mask, "int32"), axis=1)[:, None]
     sorted_size = size if limit == -1 else ops.minimum(size, limit)

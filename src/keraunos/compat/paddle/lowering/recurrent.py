@@ -93,7 +93,7 @@ def gated_recurrent(call: Call) -> Value:
 
 
 def _through(call: Call, step: Step, tensor: Any, mask: Any, states: int) -> Sequence[Any]:
-    """What the states are after each step; all of them start at zero."""
+    """Returns the states after each step; all of them start at zero."""
     first = [ops.zeros((ops.shape(tensor)[0], call.layer.size), dtype=tensor.dtype) for _ in range(states)]
     _, after = steps_taken(step, first, tensor, mask, reverse=bool(call.attributes.get("reversed", False)))
     return after

@@ -27,7 +27,7 @@ ops = keras.ops
 
 @lowers("max")
 def max_over_steps(call: Call) -> Value:
-    """The highest of each column; the first step that has it takes the gradient.
+    """Returns the highest of each column; the first step that has it takes the gradient.
 
     With `output_max_index` it is the number of that step, counted in its own sequence, without bias.
     """
@@ -43,7 +43,7 @@ def max_over_steps(call: Call) -> Value:
 
 @lowers("average")
 def average_over_steps(call: Call) -> Value:
-    """The mean of the steps, their sum, or their sum over the square root of their number."""
+    """Returns the mean of the steps, their sum, or their sum over the square root of their number."""
     value = _pooled_input(call)
     strategy = call.attributes.get("average_strategy", "average")
     total = ops.sum(only_present(value.tensor, value.mask), axis=1)
@@ -61,19 +61,19 @@ def average_over_steps(call: Call) -> Value:
 
 @lowers("seqlastins")
 def last_step(call: Call) -> Value:
-    """The last step of a row, or its first where `select_first` says so."""
+    """Returns the last step of a row, or its first with `select_first`."""
     return _one_step(call, first=bool(call.attributes.get("select_first", False)))
 
 
 @lowers("seqfirstins")
 def first_step(call: Call) -> Value:
-    """The first step of a row."""
+    """Returns the first step of a row."""
     return _one_step(call, first=True)
 
 
 @lowers("seqconcat")
 def one_after_the_other(call: Call) -> Value:
-    """The steps of the first sequence, then those of the second."""
+    """Returns the steps of the first sequence, then those of the second."""
     first, second = a_sequence(call, 0), a_sequence(call, 1)
     both = ops.concatenate([first.tensor, second.tensor], axis=1)
     taken, total = lengths(first.mask)[:, None], lengths(first.mask) + lengths(second.mask)
@@ -86,7 +86,7 @@ def one_after_the_other(call: Call) -> Value:
 
 @lowers("seqreshape")
 def other_width(call: Call) -> Value:
-    """The numbers of a row in steps of another width; zeros fill up a last step that is not whole."""
+    """Returns the numbers of a row in steps of another width; zeros fill up a last step that is not whole."""
     value = call.inputs[0]
     tensor, mask = value.tensor, value.mask
     if value.kind != DENSE:
@@ -107,7 +107,7 @@ def other_width(call: Call) -> Value:
 
 @lowers("subseq")
 def part_of_sequence(call: Call) -> Value:
-    """As many steps of the first input as the third says, from the one that the second says."""
+    """Returns a part of the first input: the second input is its start, the third its length."""
     value = a_sequence(call, 0)
     offset, count = _one_id(call, 1), _one_id(call, 2)
     at = _numbers(value.tensor)
@@ -117,7 +117,7 @@ def part_of_sequence(call: Call) -> Value:
 
 @lowers("expand")
 def for_each_step(call: Call) -> Value:
-    """A row repeated for each step of the sequence that the second input is."""
+    """Returns a row repeated for each step of the sequence that the second input is."""
     flat_only(call)
     value, like = call.inputs[0], call.inputs[1]
     if value.is_sequence or value.kind != DENSE:
@@ -133,7 +133,7 @@ def for_each_step(call: Call) -> Value:
 
 @lowers("get_output")
 def named_output(call: Call) -> Value:
-    """A further output of a layer, which has been chosen where it enters."""
+    """Returns a further output of a layer, which has been chosen where it enters."""
     value = call.inputs[0]
     return Value(value.tensor, value.mask, value.kind)
 
@@ -158,11 +158,11 @@ def _one_step(call: Call, *, first: bool) -> Value:
 
 
 def _one_id(call: Call, at: int) -> Any:
-    """A number for each row, (rows, 1); Paddle's providers gave it as a sequence of one."""
+    """Returns a number for each row, (rows, 1); Paddle's providers returned it as a sequence of one."""
     tensor = ids(call, at)
     return tensor[:, None] if call.inputs[at].mask is None else tensor[:, :1]
 
 
 def _numbers(tensor: Any) -> Any:
-    """The numbers of the steps, (1, steps)."""
+    """Returns the numbers of the steps, (1, steps)."""
     return ops.arange(ops.shape(tensor)[1], dtype="int32")[None, :]

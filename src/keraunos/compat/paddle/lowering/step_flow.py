@@ -1,6 +1,6 @@
-"""Which layers of a network give sequences, told by what the network does with them. Runs on the driver.
+"""Determines which layers of a network return sequences, from their use in the network. Runs on the driver.
 
-Most layers take each step of a sequence as a row of its own: all that they take and what they give are sequences
+Most layers take each step of a sequence as its own row: all that they take and what they give are sequences
 together, or none is. Some layers take sequences and nothing else, some give them. What is said of one layer so holds
 for all that it shares its steps with.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from keraunos.compat.paddle.model_config import EvaluatorConfig, LayerConfig, ModelConfig
 
-# Types with an account of their own: the inputs that must be sequences. They share no steps, or know it by themselves.
+# Types with their own rule: the inputs that must be sequences. They share no steps, or determine it themselves.
 _TAKES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("recurrent", "lstmemory", "gated_recurrent", "mdlstmemory"), (0,)),
     **dict.fromkeys(("max", "average", "seqlastins", "seqfirstins", "seqreshape", "subseq"), (0,)),
@@ -35,12 +35,12 @@ _OF_SEQUENCES = frozenset({"chunk", "ctc_edit_distance", "seq_classification_err
 
 
 def sequences(model: ModelConfig, costs: Iterable[str], known: Iterable[str] = ()) -> set[str]:
-    """The names of the layers that give sequences.
+    """Returns the names of the layers that return sequences.
 
     Args:
         model: the network.
-        costs: the layers among them that give one number a row, whatever they take.
-        known: layers that are known to give sequences.
+        costs: the layers among them that return one number per row, whatever their inputs.
+        known: layers that are known to return sequences.
     """
     groups = _Groups(layer.name for layer in model.layers)
     apart = set(costs)
@@ -59,7 +59,7 @@ def sequences(model: ModelConfig, costs: Iterable[str], known: Iterable[str] = (
 
 
 def _told(layer: LayerConfig) -> Iterator[str]:
-    """The layers that must give sequences, because this one is there."""
+    """Yields the layers that must return sequences because of this one."""
     for at in _TAKES.get(layer.type, ()):
         if at < len(layer.inputs):
             yield layer.inputs[at].layer
@@ -96,7 +96,7 @@ class _Groups:
         self._above = {name: name for name in names}
 
     def root(self, name: str) -> str:
-        """The name that stands for the group."""
+        """Returns the representative name of the group."""
         while self._above[name] != name:
             name = self._above[name]
         return name

@@ -20,7 +20,7 @@ Step = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
 
 
 def a_sequence(call: Call, at: int) -> Value:
-    """One input, which must be a sequence of vectors."""
+    """Returns one input, which must be a sequence of vectors."""
     value = call.inputs[at]
     if not value.is_sequence or value.kind != DENSE:
         received = f"a sequence of {value.kind}" if value.is_sequence else f"one row of {value.kind}"
@@ -33,7 +33,7 @@ def a_sequence(call: Call, at: int) -> Value:
 
 
 def labels(call: Call, at: int) -> Value:
-    """One input, which must be a sequence of class numbers; where there is no step, the number is 0."""
+    """Returns one input, which must be a sequence of class numbers; if there is no step, the number is 0."""
     value = call.inputs[at]
     tensor = ids(call, at)
     if not value.is_sequence:
@@ -55,29 +55,32 @@ def flat_only(call: Call) -> None:
 
 
 def lengths(mask: Any) -> Any:
-    """How many steps each row has."""
+    """Returns how many steps each row has."""
     return ops.sum(ops.cast(mask, "int32"), axis=1)
 
 
 def presence(mask: Any, like: Any) -> Any:
-    """1 for steps that are there and 0 for others, (rows, steps, 1), in the type of another tensor."""
+    """1 for existing steps and 0 for others, (rows, steps, 1), in the type of another tensor."""
     return ops.cast(mask, like.dtype)[..., None]
 
 
 def only_present(tensor: Any, mask: Any) -> Any:
-    """The sequence with zeros where a row has no step, whatever stood there."""
+    """Returns the sequence with zeros if a row has no step, whatever stood there."""
     return ops.where(mask[..., None], tensor, ops.zeros_like(tensor))
 
 
 def picked(tensor: Any, at: Any) -> Any:
-    """The steps of each row that `at` (rows, places) names, as (rows, places, size); numbers are cut to what exists."""
+    """Returns the steps of each row that `at` (rows, places) names, as (rows, places, size).
+
+    Numbers are cut to what exists.
+    """
     last = ops.shape(tensor)[1] - 1
     places = ops.minimum(ops.maximum(ops.cast(at, "int32"), 0), last)
     return ops.take_along_axis(tensor, places[..., None], axis=1)
 
 
 def chosen(tensor: Any, at: Any) -> Any:
-    """The element of the last axis that `at` names."""
+    """Returns the element of the last axis that `at` names."""
     return ops.squeeze(ops.take_along_axis(tensor, ops.cast(at, "int32")[..., None], axis=-1), axis=-1)
 
 
@@ -90,12 +93,12 @@ def steps_taken(
         step: new states, (rows, width) each, from the states before and what the step holds.
         first: the states before the first step.
         tensor: the sequence, (rows, steps, size).
-        mask: of it. A step that a row does not have leaves its states as they are, so that a reversed row starts at
+        mask: of it. A missing step does not change the states, so that a reversed row starts at
             its own last step.
         reverse: from the last step to the first.
 
     Returns:
-        The states at the end; and what each was after each step, (rows, steps, width), zeros where there is no step.
+        The states at the end; and what each was after each step, (rows, steps, width), zeros if there is no step.
     """
     limit, move = lengths(mask)[:, None], -1 if reverse else 1
 

@@ -41,7 +41,7 @@ def crf(call: Call) -> Value:
 
 @lowers("crf_decoding")
 def crf_decoding(call: Call) -> Value:
-    """The best sequence of labels; with labels to compare, 1 for each step that differs and 0 for others.
+    """Returns the best sequence of labels; with labels to compare, 1 for each step that differs and 0 for others.
 
     In the second case the labels that were found are the further output `ids`.
     """
@@ -76,7 +76,7 @@ def _chain(call: Call) -> tuple[Any, Any, Any]:
 
 
 def _path_score(scores: Any, mask: Any, path: Any, chain: tuple[Any, Any, Any]) -> Any:
-    """The score of one sequence of labels a row."""
+    """Returns the score of one sequence of labels per row."""
     starting, ending, changing = chain
     present = ops.cast(mask, scores.dtype)
     size = scores.shape[-1]
@@ -107,7 +107,7 @@ def _best_path(scores: Any, mask: Any, starting: Any, ending: Any, changing: Any
 
 
 def _alignments(call: Call, logarithms: Any, mask: Any, blank: int) -> Value:
-    """The cost of labels whose every alignment to the steps counts: repeated, and with blanks between them.
+    """Returns the cost of labels whose every alignment to the steps counts: repeated, and with blanks between them.
 
     A row with fewer steps than its labels need costs nothing and moves nothing, as in Paddle.
     """
@@ -142,7 +142,7 @@ def _alignments(call: Call, logarithms: Any, mask: Any, blank: int) -> Value:
 
 
 def _by_times(call: Call, cost: Any, steps: Any) -> Any:
-    """The cost, whose gradient is divided by the number of steps where the layer asks for that."""
+    """Returns the cost, whose gradient is divided by the number of steps where the layer asks for that."""
     if not call.attributes.get("norm_by_times", False):
         return cost
     share = 1.0 / ops.cast(ops.maximum(steps, 1), cost.dtype)

@@ -1,6 +1,6 @@
 """Paddle's higher-level vocabulary: layer functions, networks and optimizers over the raw language. On the driver.
 
-`from paddle.trainer_config_helpers import *` in a configuration brings the names of `__all__`; each function ends in
+`from paddle.trainer_config_helpers import *` in a configuration imports the names of `__all__`; each function ends in
 calls of the raw language, so that both make the same `TrainerConfig`.
 """
 

@@ -14,7 +14,7 @@ DROPOUT = "drop_rate"
 
 
 class ParameterAttribute:
-    """What is said of one parameter; what is left out is the parser's default.
+    """The attributes of one parameter; omitted ones have the parser's default.
 
     Without `initial_std`, `initial_mean`, `initial_max` and `initial_min` the parameter starts by its shape
     (`initial_smart`); with `initial_max` and `initial_min` it starts uniform between them, else normal.
@@ -62,7 +62,7 @@ class ParameterAttribute:
 
     @staticmethod
     def to_bias(bias_attr: object) -> Any:
-        """The raw language's bias: `Bias(…)` for attributes, `False` for anything else."""
+        """Returns the raw language's bias: `Bias(…)` for attributes, `False` for anything else."""
         if not isinstance(bias_attr, ParameterAttribute):
             return False
         if "sparse_update" in bias_attr.attr:
@@ -74,7 +74,7 @@ class ParameterAttribute:
 
 
 class ExtraLayerAttribute:
-    """What a layer takes besides its own arguments.
+    """The attributes of a layer besides its own arguments.
 
     Args:
         error_clipping_threshold: the largest gradient by its output, element by element.
@@ -102,7 +102,7 @@ class ExtraLayerAttribute:
 
     @staticmethod
     def to_kwargs(layer_attr: ExtraLayerAttribute | None, function: str = "", supported: tuple[str, ...] = ()) -> Any:
-        """The raw layer's arguments; an attribute that `function` gives no meaning to is refused."""
+        """Returns the raw layer's arguments; raises an error for an attribute that has no meaning for `function`."""
         if layer_attr is None:
             return {}
         for key in layer_attr.attr:

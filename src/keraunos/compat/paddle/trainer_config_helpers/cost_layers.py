@@ -37,7 +37,7 @@ def mse_cost(
     coeff: float = 1.0,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of the squared differences of a row.
+    """Returns the sum of the squared differences of a row.
 
     Args:
         input: the prediction.
@@ -173,7 +173,7 @@ def huber_cost(
     coeff: float = 1.0,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The Huber cost of two classes: `input` is one wide, `label` 0 or 1."""
+    """Returns the Huber cost of two classes: `input` is one wide, `label` 0 or 1."""
     return _cost("huber_cost", LayerType.HUBER, name, [input, label], layer_attr, coeff)
 
 
@@ -189,7 +189,7 @@ def smooth_l1_cost(
 
 
 def sum_cost(input: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None) -> LayerOutput:
-    """The sum of a row is the cost."""
+    """Returns a cost layer whose cost is the sum of a row."""
     return _cost("sum_cost", LayerType.SUM_COST, name, [input], layer_attr)
 
 
@@ -231,7 +231,7 @@ def lambda_cost(
         score: the truth, as long.
         name: the layer's.
         NDCG_num: how many places of a list count.
-        max_sort_size: how many places the gradient looks at; -1 for all.
+        max_sort_size: how many positions the gradient considers; -1 for all.
         layer_attr: `device` only.
     """
     own = {"NDCG_num": NDCG_num, "max_sort_size": max_sort_size}

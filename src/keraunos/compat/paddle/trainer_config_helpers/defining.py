@@ -1,4 +1,4 @@
-"""What the layer functions share: names, defaults, and the step down to the raw language. On the driver."""
+"""Shared by the layer functions: names, defaults, and the call of the raw language. On the driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def define(
     reverse: bool | None = None,
     **arguments: Any,
 ) -> LayerOutput:
-    """Defines a layer in the raw language and gives back what stands for it.
+    """Defines a layer in the raw language. Returns its `LayerOutput`.
 
     Args:
         function: the layer function, for messages.
@@ -35,9 +35,9 @@ def define(
         name: the layer's.
         inputs: names, `Input`s or the raw language's projections and operators.
         parents: the layers that it reads.
-        activation: for `active_type`, where the type has one.
-        depth: channels of the image that it gives.
-        layer_attr: what the caller gave.
+        activation: for `active_type`, if the type has one.
+        depth: channels of its output image.
+        layer_attr: the caller's argument.
         supports: which of those this function has a meaning for.
         reverse: for the recurrent ones.
         arguments: the type's own.
@@ -67,7 +67,7 @@ def named(name: str | None, prefix: str) -> str:
 
 
 def parameter(param_attr: ParameterAttribute | None) -> ParameterAttribute:
-    """The attributes of a weight: those given, or a start by its shape."""
+    """Returns the attributes of a weight: those given, or a start by its shape."""
     if param_attr is None:
         return ParameterAttribute()
     if isinstance(param_attr, ParameterAttribute):
@@ -78,7 +78,7 @@ def parameter(param_attr: ParameterAttribute | None) -> ParameterAttribute:
 def parameters(
     param_attr: ParameterAttribute | Sequence[ParameterAttribute | None] | None, count: int, function: str
 ) -> list[ParameterAttribute]:
-    """One set of attributes for each input."""
+    """Returns one set of attributes for each input."""
     if not isinstance(param_attr, Sequence):
         return [parameter(param_attr) for _ in range(count)]
     if len(param_attr) != count:
@@ -90,10 +90,10 @@ def parameters(
 
 
 def parameter_or_none(attr: ParameterAttribute | bool | None, *, has_default: bool) -> ParameterAttribute | None:
-    """The attributes of a bias: those given, zeros to start with for `True`, none for `False`.
+    """Returns the attributes of a bias: those given, zeros to start with for `True`, none for `False`.
 
     Args:
-        attr: what the caller gave.
+        attr: the caller's argument.
         has_default: whether `None` means one that starts at zero.
     """
     if attr is True or (attr is None and has_default):
@@ -106,22 +106,22 @@ def parameter_or_none(attr: ParameterAttribute | bool | None, *, has_default: bo
 
 
 def bias(bias_attr: ParameterAttribute | bool | None, *, has_bias: bool = True) -> Any:
-    """The raw language's bias.
+    """Returns the raw language's bias.
 
     Args:
-        bias_attr: what the caller gave.
+        bias_attr: the caller's argument.
         has_bias: whether `None` means a bias.
     """
     return ParameterAttribute.to_bias(parameter_or_none(bias_attr, has_default=has_bias))
 
 
 def weighted(layer: LayerOutput, attr: ParameterAttribute, **arguments: Any) -> Any:
-    """An input with a weight on it."""
+    """Returns an input with a weight on it."""
     return raw.Input(layer.name, **arguments, **attr.attr)
 
 
 def channels(layer: LayerOutput, num_channels: int | None, function: str) -> int:
-    """The channels of an image: those given, or those that its layer is known to have."""
+    """Returns the channels of an image: those given, or those that its layer is known to have."""
     depth = layer.num_filters if num_channels is None else num_channels
     if depth is None:
         raise ModelError(
@@ -132,7 +132,7 @@ def channels(layer: LayerOutput, num_channels: int | None, function: str) -> int
 
 
 def xy(value: int | Sequence[int], other: int | None) -> tuple[int, int]:
-    """A length along x and along y: (x, y) where `value` is both, and the same twice where only one is given."""
+    """A length along x and along y: (x, y) if `value` is both, and the same twice where only one is given."""
     if isinstance(value, Sequence):
         if len(value) != 2:
             raise ModelError(f"A pair of lengths, along x and along y, was expected. Received: {value!r}.")
@@ -144,7 +144,7 @@ def xy(value: int | Sequence[int], other: int | None) -> tuple[int, int]:
 def conv_settings(
     sides: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], depth: int, groups: int = 1
 ) -> Any:
-    """The raw language's convolution; lengths are along x and along y."""
+    """Returns the raw language's convolution; lengths are along x and along y."""
     return raw.Conv(
         filter_size=sides[0],
         channels=depth,
@@ -158,7 +158,10 @@ def conv_settings(
 
 
 def conv_start(attr: ParameterAttribute, filter_size: int, depth: int) -> dict[str, Any]:
-    """A filter's attributes; a start by its shape is N(0, 2 / (filter_size² channels)), as Paddle's helpers set it."""
+    """Returns a filter's attributes.
+
+    A start by its shape is N(0, 2 / (filter_size² channels)), as Paddle's helpers set it.
+    """
     if not attr.attr.get("initial_smart"):
         return dict(attr.attr)
     spread = (2.0 / (filter_size**2 * depth)) ** 0.5
@@ -172,5 +175,5 @@ def conv_start(attr: ParameterAttribute, filter_size: int, depth: int) -> dict[s
 
 
 def names_of(layers: Iterable[LayerOutput]) -> list[str]:
-    """The layers' names."""
+    """Returns the layers' names."""
     return [layer.name for layer in layers]

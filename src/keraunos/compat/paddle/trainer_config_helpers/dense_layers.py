@@ -34,7 +34,7 @@ from keraunos.compat.paddle.trainer_config_helpers.layer_output import (
     an_activation,
     some_layers,
 )
-from keraunos.compat.paddle.trainer_config_helpers.projections import Projection
+from keraunos.compat.paddle.trainer_config_helpers.projections import MixedProjection
 from keraunos.errors import ModelError
 
 __all__ = [
@@ -60,7 +60,7 @@ def data_layer(
     width: int | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """An input of the network.
+    """Returns an input of the network.
 
     Args:
         name: the layer's; columns are mapped to it.
@@ -93,7 +93,7 @@ def fc_layer(
     bias_attr: ParameterAttribute | bool | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of each input times a matrix of its own, plus a bias, through an activation.
+    """Returns the sum of each input times its own matrix, plus a bias, through an activation.
 
     Args:
         input: one layer, or several.
@@ -151,7 +151,7 @@ def selective_fc_layer(
     function = "selective_fc_layer"
     if pass_generation:
         raise ModelError(
-            f"`pass_generation` of `{function}` is about the generation of sequences, which there is none of here. "
+            f"`pass_generation` of `{function}` is for the generation of sequences, which is not supported here. "
             "Received: pass_generation=True. Leave it out."
         )
     layers = some_layers(input, function)
@@ -225,7 +225,7 @@ def addto_layer(
     bias_attr: ParameterAttribute | bool | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of layers of one size, through an activation.
+    """Returns the sum of layers of one size, through an activation.
 
     Args:
         input: one layer, or several.
@@ -250,7 +250,7 @@ def addto_layer(
 
 
 def concat_layer(
-    input: LayerOutput | Projection | Sequence[LayerOutput] | Sequence[Projection],
+    input: LayerOutput | MixedProjection | Sequence[LayerOutput] | Sequence[MixedProjection],
     act: BaseActivation | None = None,
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
@@ -266,7 +266,7 @@ def concat_layer(
         bias_attr: of projections only; none by default, `True` for one that starts at 0.
     """
     given = list(input) if isinstance(input, Sequence) else [input]
-    projected = [each for each in given if isinstance(each, Projection)]
+    projected = [each for each in given if isinstance(each, MixedProjection)]
     if projected and len(projected) != len(given):
         raise ModelError(
             f"`concat_layer` puts layers side by side, or projections, not both. Received: {given!r}. "
@@ -301,7 +301,7 @@ def prelu_layer(
     param_attr: ParameterAttribute | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The positive part, and a learned share of the negative.
+    """Returns the positive part, and a learned share of the negative.
 
     Args:
         input: a layer.

@@ -1,4 +1,4 @@
-"""What is measured beside the cost, and Paddle's printers. On the driver."""
+"""Evaluators, which measure besides the cost, and Paddle's printers. On the driver."""
 
 from __future__ import annotations
 

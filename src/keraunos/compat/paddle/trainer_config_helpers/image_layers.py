@@ -63,14 +63,14 @@ def img_conv_layer(
     trans: bool = False,
     layer_type: str | None = None,
 ) -> LayerOutput:
-    """A convolution over an image.
+    """Returns a convolution over an image.
 
     Args:
         input: an image.
         filter_size: along x, or a pair along x and y; so are `stride` and `padding`.
-        num_filters: of the image that it gives.
+        num_filters: channels of its output image.
         name: the layer's.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         act: relu by default.
         groups: into how many groups channels and filters are divided.
         stride: between two places of the filter.
@@ -126,7 +126,7 @@ def img_pool_layer(
         input: an image.
         pool_size: along x, or a pair along x and y; so are `stride` and `padding`.
         name: the layer's.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         pool_type: `MaxPooling()` by default.
         stride: between two windows.
         padding: around the image.
@@ -279,7 +279,7 @@ def maxout_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The largest of each `groups` channels in a row."""
+    """Returns the largest of each `groups` channels in a row."""
     layer = a_layer(input, "maxout_layer")
     depth = channels(layer, num_channels, "maxout_layer")
     if groups < 2 or depth % groups:
@@ -310,7 +310,7 @@ def block_expand_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The blocks of an image as the steps of a sequence, row by row."""
+    """Returns the blocks of an image as the steps of a sequence, row by row."""
     layer = a_layer(input, "block_expand_layer")
     blocks = raw.BlockExpand(
         channels=channels(layer, num_channels, "block_expand_layer"),
@@ -333,7 +333,7 @@ def bilinear_interp_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The image in another size, by bilinear interpolation."""
+    """Returns the image in another size, by bilinear interpolation."""
     layer = a_layer(input, "bilinear_interp_layer")
     depth = channels(layer, None, "bilinear_interp_layer")
     made = raw.BilinearInterp(out_size_x=out_size_x, out_size_y=out_size_y, channels=depth)
@@ -384,7 +384,7 @@ def rotate_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """Each channel of an image turned by 90 degrees clockwise; `height` and `width` are the input's."""
+    """Returns each channel of an image turned by 90 degrees clockwise; `height` and `width` are the input's."""
     layer = a_layer(input, "rotate_layer")
     return define(
         "rotate_layer",

@@ -45,7 +45,7 @@ def simple_img_conv_pool(
     pool_padding: int = 0,
     pool_layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A convolution and a pooling; arguments are those of `img_conv_layer` and `img_pool_layer`."""
+    """Returns a convolution and a pooling; arguments are those of `img_conv_layer` and `img_pool_layer`."""
     own = named(name, "conv_pool")
     conv = img_conv_layer(
         input,
@@ -96,7 +96,10 @@ def img_conv_bn_pool(
     pool_padding: int = 0,
     pool_layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A convolution, a batch normalization with the activation, and a pooling; arguments are those of the three."""
+    """Returns a convolution, a batch normalization with the activation, and a pooling.
+
+    Arguments are those of the three.
+    """
     own = named(name, "conv_bn_pool")
     conv = img_conv_layer(
         input,
@@ -152,7 +155,7 @@ def img_conv_group(
         input: an image.
         conv_num_filter: the filters of each convolution.
         pool_size: of the pooling.
-        num_channels: of the input, where its layer does not say.
+        num_channels: of the input, if its layer does not declare it.
         conv_padding: of all convolutions, or of each; so are the following.
         conv_filter_size: the side of the filters.
         conv_act: relu by default.

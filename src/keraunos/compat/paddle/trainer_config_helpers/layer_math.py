@@ -24,42 +24,42 @@ __all__ = ["abs", "add", "exp", "log", "mul", "relu", "rsub", "sigmoid", "square
 
 
 def exp(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The exponential."""
+    """Returns the exponential."""
     return _through(ExpActivation(), input, name, "exp")
 
 
 def log(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The natural logarithm."""
+    """Returns the natural logarithm."""
     return _through(LogActivation(), input, name, "log")
 
 
 def abs(input: LayerOutput, name: str | None = None) -> LayerOutput:  # noqa: A001  (Paddle's name)
-    """The absolute value."""
+    """Returns the absolute value."""
     return _through(AbsActivation(), input, name, "abs")
 
 
 def sigmoid(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The logistic function."""
+    """Returns the logistic function."""
     return _through(SigmoidActivation(), input, name, "sigmoid")
 
 
 def tanh(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The hyperbolic tangent."""
+    """Returns the hyperbolic tangent."""
     return _through(TanhActivation(), input, name, "tanh")
 
 
 def square(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The square."""
+    """Returns the square."""
     return _through(SquareActivation(), input, name, "square")
 
 
 def relu(input: LayerOutput, name: str | None = None) -> LayerOutput:
-    """The positive part."""
+    """Returns the positive part."""
     return _through(ReluActivation(), input, name, "relu")
 
 
 def add(layeroutput: LayerOutput, other: LayerOutput | float) -> LayerOutput:
-    """A layer and a number, or two layers of one size; one that is one wide is added to every column."""
+    """Returns a layer and a number, or two layers of one size; one that is one wide is added to every column."""
     if isinstance(other, int | float):
         return slope_intercept_layer(layeroutput, intercept=float(other))
     one, two = layeroutput, a_layer(other, "+", "the other side")
@@ -73,19 +73,19 @@ def add(layeroutput: LayerOutput, other: LayerOutput | float) -> LayerOutput:
 
 
 def sub(layeroutput: LayerOutput, other: LayerOutput | float) -> LayerOutput:
-    """A layer less a number or another layer, by the rules of `add`."""
+    """Returns a layer less a number or another layer, by the rules of `add`."""
     if isinstance(other, int | float):
         return add(layeroutput, -other)
     return add(layeroutput, slope_intercept_layer(a_layer(other, "-", "the other side"), slope=-1.0))
 
 
 def rsub(layeroutput: LayerOutput, other: LayerOutput | float) -> LayerOutput:
-    """A number or another layer, less the layer."""
+    """Returns a number or another layer, less the layer."""
     return add(slope_intercept_layer(layeroutput, slope=-1.0), other)
 
 
 def mul(layeroutput: LayerOutput, other: LayerOutput | float) -> LayerOutput:
-    """A layer times a number, or times a layer that is one wide."""
+    """Returns a layer times a number, or times a layer that is one wide."""
     if isinstance(other, int | float):
         return slope_intercept_layer(layeroutput, slope=float(other))
     one, two = layeroutput, a_layer(other, "*", "the other side")

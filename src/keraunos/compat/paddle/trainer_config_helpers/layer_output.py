@@ -1,4 +1,4 @@
-"""What a layer function gives back, and the words for layers' types and levels of sequences. On the driver."""
+"""The result of a layer function, and the names of layer types and sequence levels. On the driver."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LayerType:
 
 
 class AggregateLevel:
-    """What a sequence is pooled down to: one row of all of it, or one row for each inner sequence."""
+    """The result of pooling a sequence: one row of all of it, or one row for each inner sequence."""
 
     TO_NO_SEQUENCE = "non-seq"
     TO_SEQUENCE = "seq"
@@ -91,7 +91,7 @@ class AggregateLevel:
 
 
 class ExpandLevel:
-    """What is spread over a sequence: one row, or one row for each inner sequence."""
+    """The input to expand over a sequence: one row, or one row for each inner sequence."""
 
     FROM_NO_SEQUENCE = AggregateLevel.TO_NO_SEQUENCE
     FROM_SEQUENCE = AggregateLevel.TO_SEQUENCE
@@ -106,7 +106,7 @@ class LayerOutput:
         layer_type: the raw language's type of it.
         parents: the layers that it reads.
         activation: what it ends with.
-        num_filters: channels of the image that it gives, where that is known.
+        num_filters: channels of its output image, if known.
         size: the width of its rows.
         outputs: its outputs by name; the first is the one others read.
         reverse: whether it runs from the end of a sequence, for the recurrent ones.
@@ -163,7 +163,7 @@ class LayerOutput:
 
 
 def a_layer(value: object, function: str, argument: str = "input") -> LayerOutput:
-    """The value, which must be a defined layer; the error says which argument of which function it is not."""
+    """Returns the value. Raises an error that names function and argument if it is not a defined layer."""
     if isinstance(value, LayerOutput):
         return value
     raise ModelError(
@@ -173,14 +173,14 @@ def a_layer(value: object, function: str, argument: str = "input") -> LayerOutpu
 
 
 def some_layers(value: object, function: str, argument: str = "input") -> list[LayerOutput]:
-    """One layer or several, as a list of at least one."""
+    """Returns one layer or several, as a list of at least one."""
     if isinstance(value, list | tuple) and value:
         return [a_layer(each, function, argument) for each in value]
     return [a_layer(value, function, argument)]
 
 
 def an_activation(value: BaseActivation | None, default: BaseActivation, function: str) -> BaseActivation:
-    """The activation that is meant: the given one, or the default."""
+    """Returns the activation that is meant: the given one, or the default."""
     if value is None:
         return default
     if isinstance(value, BaseActivation):

@@ -15,7 +15,7 @@ from keraunos.compat.paddle.trainer_config_helpers.attrs import (
 )
 from keraunos.compat.paddle.trainer_config_helpers.defining import bias, define, named
 from keraunos.compat.paddle.trainer_config_helpers.layer_output import LayerOutput, LayerType, an_activation
-from keraunos.compat.paddle.trainer_config_helpers.projections import Term, table_projection
+from keraunos.compat.paddle.trainer_config_helpers.projections import MixedTerm, table_projection
 from keraunos.errors import ModelError
 
 __all__ = ["MixedLayerType", "embedding_layer", "mixed_layer"]
@@ -42,16 +42,16 @@ class MixedLayerType(LayerOutput):
         self.act = act
         self.bias_attr = bias_attr
         self.layer_attr = layer_attr
-        self.inputs: list[Term] = []
+        self.inputs: list[MixedTerm] = []
         self.finalized = False
 
-    def __iadd__(self, other: Term) -> Self:  # type: ignore[misc, override]  # terms are added in place; `+` is for layers
+    def __iadd__(self, other: MixedTerm) -> Self:  # type: ignore[misc, override]  # terms are added in place; `+` is for layers
         if self.finalized:
             raise MixedLayerType.AddToSealedMixedLayerException(
                 f"Mixed layer {self.name!r} is already defined and takes nothing more. Received: {other!r}. "
                 "Add it inside the `with` block."
             )
-        if not isinstance(other, Term):
+        if not isinstance(other, MixedTerm):
             raise ModelError(
                 f"A mixed layer adds up projections and operators. Received: {other!r} for {self.name!r}. "
                 "Wrap a layer in, say, full_matrix_projection(…) or identity_projection(…)."
@@ -93,16 +93,16 @@ class MixedLayerType(LayerOutput):
 
 def mixed_layer(
     size: int = 0,
-    input: Term | Sequence[Term] | None = None,
+    input: MixedTerm | Sequence[MixedTerm] | None = None,
     name: str | None = None,
     act: BaseActivation | None = None,
     bias_attr: ParameterAttribute | bool | None = False,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> MixedLayerType:
-    """The sum of projections and operators, through an activation.
+    """Returns the sum of projections and operators, through an activation.
 
     Args:
-        size: the width of its rows; 0 where the terms say it.
+        size: the width of its rows; 0 if it follows from the terms.
         input: the terms; without it they are added with `+=` inside a `with` block.
         name: the layer's.
         act: linear by default.
@@ -127,6 +127,6 @@ def embedding_layer(
     param_attr: ParameterAttribute | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A row of `size` numbers for each id of the input."""
+    """Returns a row of `size` numbers for each id of the input."""
     projection = table_projection(input, size, param_attr)
     return mixed_layer(size, projection, named(name, "embedding"), LinearActivation(), layer_attr=layer_attr)

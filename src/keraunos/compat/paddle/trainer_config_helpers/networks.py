@@ -24,7 +24,7 @@ def inputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *a
 
 
 def outputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *args: LayerOutput) -> None:
-    """What is trained, or predicted. Without `inputs` before it, the data layers are ordered as they are met first.
+    """Declares the outputs. Without a previous `inputs`, data layers have the order of their first use.
 
     They are looked for depth first, from the first output to the last, and in each layer from its first input on.
 
@@ -45,7 +45,7 @@ def outputs(layers: LayerOutput | list[LayerOutput] | tuple[LayerOutput, ...], *
 
 
 def _data_layers(ends: list[LayerOutput]) -> list[str]:
-    """The names of the data layers behind some layers, in the order of a walk that visits each layer once."""
+    """Returns the names of the data layers behind some layers, in the order of a walk that visits each layer once."""
     seen: set[str] = set()
     found: list[str] = []
     # A long chain of layers must not meet Python's limit on recursion.

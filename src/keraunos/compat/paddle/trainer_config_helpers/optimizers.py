@@ -30,7 +30,7 @@ class Optimizer:
     """Something that `settings` takes: words for the raw `Settings`, and defaults for parameters made afterwards."""
 
     def to_setting_kwargs(self) -> dict[str, Any]:
-        """What it adds to `Settings`."""
+        """Returns its arguments for `Settings`."""
         return {}
 
     def extra_settings(self) -> None:
@@ -42,7 +42,7 @@ class BaseSGDOptimizer(Optimizer):
 
 
 class MomentumOptimizer(BaseSGDOptimizer):
-    """Gradient descent with momentum, which is the default of every parameter that names none of its own.
+    """Gradient descent with momentum, which is the default of every parameter without its own value.
 
     Args:
         momentum: between 0 and 1; without it the parameters' own, or 0.
@@ -64,7 +64,7 @@ class MomentumOptimizer(BaseSGDOptimizer):
 
 
 class AdamOptimizer(BaseSGDOptimizer):
-    """Adam. As Paddle has it, it follows no schedule, no momentum and no decay."""
+    """Adam. As in Paddle, it ignores schedules, momentum and decay."""
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
         self.beta1 = beta1
@@ -82,7 +82,7 @@ class AdamOptimizer(BaseSGDOptimizer):
 
 
 class AdamaxOptimizer(BaseSGDOptimizer):
-    """Adamax. As Paddle has it, it follows no schedule, no momentum and no decay."""
+    """Adamax. As in Paddle, it ignores schedules, momentum and decay."""
 
     def __init__(self, beta1: float = 0.9, beta2: float = 0.999) -> None:
         self.beta1 = beta1
@@ -138,7 +138,7 @@ class BaseRegularization(Optimizer):
 
 
 class L2Regularization(BaseRegularization):
-    """Decay by `rate` of every parameter made after `settings` that names none of its own."""
+    """Decay by `rate` of every parameter made after `settings` without its own value."""
 
     def __init__(self, rate: float) -> None:
         self.decay_rate = rate
@@ -171,7 +171,7 @@ class ModelAverage(Optimizer):
 
 
 class GradientClippingThreshold(Optimizer):
-    """The largest gradient, element by element, of every parameter made after `settings` that names none of its own."""
+    """The largest gradient, element by element, of every parameter made after `settings` without its own value."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold

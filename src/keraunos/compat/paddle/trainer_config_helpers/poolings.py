@@ -26,7 +26,7 @@ class MaxPooling(BasePoolingType):
     """The largest.
 
     Args:
-        output_max_index: over a sequence, give the steps of the largest values instead of the values.
+        output_max_index: over a sequence, return the steps of the largest values instead of the values.
     """
 
     name = "max"

@@ -32,57 +32,59 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Term:
+class MixedTerm:
     """One term of a mixed layer: the raw language's object for it, and the layers that it reads."""
 
     raw: Any
     origin: tuple[LayerOutput, ...]
 
 
-class Projection(Term):
+class MixedProjection(MixedTerm):
     """A term of one layer."""
 
 
-class Operator(Term):
+class MixedOperator(MixedTerm):
     """A term of two layers, without a parameter."""
 
 
 def full_matrix_projection(
     input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
-) -> Projection:
-    """The rows times a matrix of `size` columns (the mixed layer's size where it is 0)."""
+) -> MixedProjection:
+    """Returns the rows times a matrix of `size` columns (the mixed layer's size where it is 0)."""
     return _projection(raw.FullMatrixProjection, input, "full_matrix_projection", size=size, **_words(param_attr))
 
 
 def trans_full_matrix_projection(
     input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
-) -> Projection:
-    """The rows times the transpose of a matrix, which another layer may share untransposed."""
+) -> MixedProjection:
+    """Returns the rows times the transpose of a matrix, which another layer may share untransposed."""
     function = "trans_full_matrix_projection"
     return _projection(raw.TransposedFullMatrixProjection, input, function, size=size, **_words(param_attr))
 
 
-def table_projection(input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None) -> Projection:
-    """The rows of a matrix that the input's ids name."""
+def table_projection(
+    input: LayerOutput, size: int = 0, param_attr: ParameterAttribute | None = None
+) -> MixedProjection:
+    """Returns the rows of a matrix that the input's ids name."""
     return _projection(raw.TableProjection, input, "table_projection", size=size, **_words(param_attr))
 
 
-def identity_projection(input: LayerOutput, offset: int | None = None) -> Projection:
-    """The rows themselves, or their part that begins at `offset` and is as wide as the mixed layer."""
+def identity_projection(input: LayerOutput, offset: int | None = None) -> MixedProjection:
+    """Returns the rows themselves, or their part that begins at `offset` and is as wide as the mixed layer."""
     if offset is None:
         return _projection(raw.IdentityProjection, input, "identity_projection")
     return _projection(raw.IdentityOffsetProjection, input, "identity_projection", offset=offset)
 
 
-def dotmul_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> Projection:
-    """The rows times a weight for each column."""
+def dotmul_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> MixedProjection:
+    """Returns the rows times a weight for each column."""
     words = _words(param_attr)
     size = a_layer(input, "dotmul_projection").size
     return _projection(raw.DotMulProjection, input, "dotmul_projection", size=size, **words)
 
 
-def scaling_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> Projection:
-    """The rows times one weight."""
+def scaling_projection(input: LayerOutput, param_attr: ParameterAttribute | None = None) -> MixedProjection:
+    """Returns the rows times one weight."""
     return _projection(raw.ScalingProjection, input, "scaling_projection", **_words(param_attr))
 
 
@@ -91,8 +93,8 @@ def context_projection(
     context_len: int,
     context_start: int | None = None,
     padding_attr: ParameterAttribute | bool | None = False,
-) -> Projection:
-    """Each step of a sequence beside its neighbours.
+) -> MixedProjection:
+    """Returns each step of a sequence beside its neighbours.
 
     Args:
         input: a sequence.
@@ -126,8 +128,8 @@ def conv_projection(
     groups: int = 1,
     param_attr: ParameterAttribute | None = None,
     trans: bool = False,
-) -> Projection:
-    """A convolution, or with `trans` a transposed one, without a bias of its own."""
+) -> MixedProjection:
+    """Returns a convolution, or with `trans` a transposed one, without its own bias."""
     function = "conv_projection"
     depth = channels(a_layer(input, function), num_channels, function)
     width, height = xy(filter_size, filter_size_y)
@@ -147,7 +149,7 @@ def dotmul_operator(
     scale: float = 1,
     x: LayerOutput | None = None,
     y: LayerOutput | None = None,
-) -> Operator:
+) -> MixedOperator:
     """Two layers multiplied column by column, times `scale`.
 
     Args:
@@ -159,7 +161,7 @@ def dotmul_operator(
     """
     first, second = (x if a is None else a), (y if b is None else b)
     one, two = a_layer(first, "dotmul_operator", "a"), a_layer(second, "dotmul_operator", "b")
-    return Operator(raw.DotMulOperator(input_layer_names=[one.name, two.name], scale=scale), (one, two))
+    return MixedOperator(raw.DotMulOperator(input_layer_names=[one.name, two.name], scale=scale), (one, two))
 
 
 def conv_operator(
@@ -174,8 +176,8 @@ def conv_operator(
     stride_y: int | None = None,
     padding_y: int | None = None,
     trans: bool = False,
-) -> Operator:
-    """A convolution of each row of `img` with filters that the same row of `filter` holds."""
+) -> MixedOperator:
+    """Returns a convolution of each row of `img` with filters that the same row of `filter` holds."""
     function = "conv_operator"
     image, filters = a_layer(img, function, "img"), a_layer(filter, function, "filter")
     width, height = xy(filter_size, filter_size_y)
@@ -185,12 +187,12 @@ def conv_operator(
         num_filters=num_filters,
         conv_conf=conv_settings((width, height), xy(stride, stride_y), xy(padding, padding_y), depth),
     )
-    return Operator(made, (image, filters))
+    return MixedOperator(made, (image, filters))
 
 
-def _projection(kind: Any, input: LayerOutput, function: str, **arguments: Any) -> Projection:
+def _projection(kind: Any, input: LayerOutput, function: str, **arguments: Any) -> MixedProjection:
     layer = a_layer(input, function)
-    return Projection(kind(layer.name, **arguments), (layer,))
+    return MixedProjection(kind(layer.name, **arguments), (layer,))
 
 
 def _words(param_attr: ParameterAttribute | None) -> dict[str, Any]:

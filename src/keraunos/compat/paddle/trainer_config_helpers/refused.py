@@ -1,6 +1,6 @@
 """Words of Paddle that have no meaning here: step-by-step groups, generation, detection. On the driver.
 
-Each is there so that a configuration that uses it fails with a sentence about it instead of an unknown name.
+Each exists so that a configuration that uses it fails with a specific error instead of an unknown name.
 """
 
 from __future__ import annotations

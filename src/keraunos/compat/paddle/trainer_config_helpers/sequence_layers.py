@@ -100,7 +100,7 @@ def grumemory(
     param_attr: ParameterAttribute | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A gated recurrent unit, over a sequence whose projections to the gates are worked out before it.
+    """Returns a gated recurrent unit, over a sequence whose projections to the gates are worked out before it.
 
     Args:
         input: a sequence three times as wide as the unit; `simple_gru2` puts it in front.
@@ -140,7 +140,7 @@ def recurrent_layer(
     reverse: bool = False,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """Each step is the input's plus the step before it times a matrix, through an activation.
+    """Returns each step is the input's plus the step before it times a matrix, through an activation.
 
     Args:
         input: a sequence, as wide as this layer.
@@ -169,7 +169,7 @@ def recurrent_layer(
 def get_output_layer(
     input: LayerOutput, arg_name: str, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """An output of a layer that is not its first, by name, such as the `state` of an lstmemory."""
+    """Returns an output of a layer that is not its first, by name, such as the `state` of an lstmemory."""
     layer = a_layer(input, "get_output_layer")
     return define(
         "get_output_layer",
@@ -191,7 +191,7 @@ def pooling_layer(
     stride: int = -1,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """One row of all steps of a sequence.
+    """Returns one row of all steps of a sequence.
 
     Args:
         input: a sequence.
@@ -199,7 +199,7 @@ def pooling_layer(
         name: the layer's.
         bias_attr: none by default; `True` for one that starts at 0.
         agg_level: one row of all of it, or of each inner sequence.
-        stride: one row of each so many steps; -1 for one of all.
+        stride: one row of each this many steps; -1 for one of all.
         layer_attr: `device` only.
     """
     layer = a_layer(input, "pooling_layer")
@@ -235,7 +235,7 @@ def last_seq(
     stride: int = -1,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The last step of a sequence (of each so many steps, with `stride`)."""
+    """Returns the last step of a sequence (of each this many steps, with `stride`)."""
     return _one_step("last_seq", LayerType.SEQUENCE_LAST_INSTANCE, input, name, agg_level, stride, layer_attr)
 
 
@@ -246,7 +246,7 @@ def first_seq(
     stride: int = -1,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The first step of a sequence (of each so many steps, with `stride`)."""
+    """Returns the first step of a sequence (of each this many steps, with `stride`)."""
     return _one_step("first_seq", LayerType.SEQUENCE_FIRST_INSTANCE, input, name, agg_level, stride, layer_attr)
 
 
@@ -258,7 +258,7 @@ def expand_layer(
     expand_level: str = ExpandLevel.FROM_NO_SEQUENCE,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A row repeated for each step of a sequence.
+    """Returns a row repeated for each step of a sequence.
 
     Args:
         input: one row for each sequence.
@@ -289,7 +289,7 @@ def repeat_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """A row `num_repeats` times.
+    """Returns a row `num_repeats` times.
 
     Args:
         input: a layer.
@@ -321,7 +321,7 @@ def seq_concat_layer(
     layer_attr: ExtraLayerAttribute | None = None,
     bias_attr: ParameterAttribute | bool | None = None,
 ) -> LayerOutput:
-    """The steps of `a`, then those of `b`, which is as wide.
+    """Returns the steps of `a`, then those of `b`, which is as wide.
 
     Args:
         a: a sequence.
@@ -353,7 +353,7 @@ def seq_reshape_layer(
     layer_attr: ExtraLayerAttribute | None = None,
     bias_attr: ParameterAttribute | bool | None = None,
 ) -> LayerOutput:
-    """The numbers of a sequence in steps of another width.
+    """Returns the numbers of a sequence in steps of another width.
 
     Args:
         input: a sequence.

@@ -69,7 +69,7 @@ def sequence_conv_pool(
     context_attr: Extra = None,
     pool_attr: Extra = None,
 ) -> LayerOutput:
-    """Each step beside its neighbours, through a fully connected layer, pooled over the sequence.
+    """Returns each step beside its neighbours, through a fully connected layer, pooled over the sequence.
 
     Arguments are those of `context_projection`, `fc_layer` and `pooling_layer`; `name` is the pooling's.
     """
@@ -151,7 +151,8 @@ def lstmemory_group(
     """`lstmemory` under the name of Paddle's step-by-step one, whose mathematics is the same.
 
     Paddle's has two biases, of the gates (`mixed_bias_attr`, without which there is none) and of the peepholes
-    (`lstm_bias_attr`), where `lstmemory` has one of both. So it can be had if both are there and are alike.
+    (`lstm_bias_attr`), whereas `lstmemory` has one for both. It is therefore supported only if both are given and
+    equal.
 
     Args:
         input: a sequence four times as wide as the memory.
@@ -286,7 +287,7 @@ def bidirectional_gru(
     concat_act: BaseActivation | None = None,
     **directions: Any,
 ) -> LayerOutput:
-    """A GRU from each end, side by side: their sequences, or the last step that each comes to.
+    """Returns a GRU from each end, side by side: their sequences, or the last step that each comes to.
 
     Args:
         input: a sequence.
@@ -317,7 +318,7 @@ def bidirectional_lstm(
     concat_act: BaseActivation | None = None,
     **directions: Any,
 ) -> LayerOutput:
-    """An LSTM from each end, side by side: their sequences, or the last step that each comes to.
+    """Returns an LSTM from each end, side by side: their sequences, or the last step that each comes to.
 
     Args:
         input: a sequence.
@@ -346,7 +347,7 @@ def simple_attention(
     weight_act: BaseActivation | None = None,
     name: str | None = None,
 ) -> LayerOutput:
-    """The steps of a sequence summed by how well each fits a row.
+    """Returns the steps of a sequence summed by how well each fits a row.
 
     Args:
         encoded_sequence: the sequence.
@@ -393,7 +394,7 @@ _GRU_ARGUMENTS = (
 
 
 def _directions(function: str, given: dict[str, Any], known: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of each direction, without their `fwd_` and `bwd_`."""
+    """Returns the arguments of each direction, without their `fwd_` and `bwd_`."""
     ways: dict[str, dict[str, Any]] = {"fwd": {}, "bwd": {}}
     for argument, value in given.items():
         way, _, word = argument.partition("_")
@@ -425,7 +426,7 @@ def _both(
 
 
 def _one_bias(mixed_bias_attr: Bias, lstm_bias_attr: Bias) -> ParameterAttribute:
-    """The attributes of both biases of Paddle's group, if they are one."""
+    """Returns the attributes of both biases of Paddle's group, if they are one."""
     gates = parameter_or_none(mixed_bias_attr, has_default=False)
     peepholes = parameter_or_none(lstm_bias_attr, has_default=True)
     if gates is None or gates != peepholes:

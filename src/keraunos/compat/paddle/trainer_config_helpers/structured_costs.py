@@ -1,4 +1,4 @@
-"""Costs with a structure of their own: crf, ctc, nce, hsigmoid. On the driver."""
+"""Costs with their own structure: crf, ctc, nce, hsigmoid. On the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def crf_layer(
     coeff: float = 1.0,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The cost of a sequence of classes under a linear chain.
+    """Returns the cost of a sequence of classes under a linear chain.
 
     Args:
         input: a sequence of scores, one for each class.
@@ -75,7 +75,7 @@ def crf_decoding_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The best sequence of classes under a linear chain; with `label`, 1 for each step that is wrong."""
+    """Returns the best sequence of classes under a linear chain; with `label`, 1 for each step that is wrong."""
     layers = [a_layer(input, "crf_decoding_layer")]
     if label is not None:
         layers.append(a_layer(label, "crf_decoding_layer", "label"))
@@ -99,7 +99,7 @@ def ctc_layer(
     norm_by_times: bool = False,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The cost of a sequence of classes whose places are unknown; the blank is the last class.
+    """Returns the cost of a sequence of classes whose places are unknown; the blank is the last class.
 
     Args:
         input: a sequence of probabilities, one more than classes.
@@ -121,7 +121,7 @@ def warp_ctc_layer(
     norm_by_times: bool = False,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The cost of a sequence of classes whose places are unknown, over scores before a softmax.
+    """Returns the cost of a sequence of classes whose places are unknown, over scores before a softmax.
 
     Args:
         input: a sequence of scores, one more than classes.
@@ -193,7 +193,7 @@ def hsigmoid(
     param_attr: ParamAttrs = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The way to the class through a binary tree of sigmoids.
+    """Returns the way to the class through a binary tree of sigmoids.
 
     Args:
         input: one layer, or several.
@@ -241,6 +241,6 @@ def _ctc(
 
 
 def _one_wide(made: LayerOutput) -> LayerOutput:
-    """The raw layer's size counts classes; what it gives is one number."""
+    """Returns the layer with size 1: the raw layer's size counts classes, but its output is one number."""
     made.size = 1
     return made

@@ -45,7 +45,7 @@ def interpolation_layer(
 def power_layer(
     input: LayerOutput, weight: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """Each row to the power of its row of `weight`, which is one wide."""
+    """Returns each row to the power of its row of `weight`, which is one wide."""
     layers = [a_layer(weight, "power_layer", "weight"), a_layer(input, "power_layer")]
     return _plain("power_layer", LayerType.POWER_LAYER, name, layers, layer_attr)
 
@@ -53,7 +53,7 @@ def power_layer(
 def scaling_layer(
     input: LayerOutput, weight: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """Each row times its row of `weight`, which is one wide."""
+    """Returns each row times its row of `weight`, which is one wide."""
     layers = [a_layer(weight, "scaling_layer", "weight"), a_layer(input, "scaling_layer")]
     return _plain("scaling_layer", LayerType.SCALING_LAYER, name, layers, layer_attr)
 
@@ -74,14 +74,14 @@ def slope_intercept_layer(
 def trans_layer(
     input: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """The whole batch as a matrix, transposed."""
+    """Returns the whole batch as a matrix, transposed."""
     return _plain("trans_layer", LayerType.TRANS_LAYER, name, [a_layer(input, "trans_layer")], layer_attr)
 
 
 def resize_layer(
     input: LayerOutput, size: int, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """The numbers of the whole batch in rows of another width."""
+    """Returns the numbers of the whole batch in rows of another width."""
     return _plain(
         "resize_layer", "resize", name, [a_layer(input, "resize_layer")], layer_attr, prefix="resize", size=size
     )
@@ -95,13 +95,13 @@ def cos_sim(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The cosine of the angle between rows, times `scale`.
+    """Returns the cosine of the angle between rows, times `scale`.
 
     Args:
         a: a layer.
         b: a layer as wide, or `size` times as wide: then `a` is compared with each of its parts.
         scale: a factor.
-        size: the width of what it gives.
+        size: the width of its output.
         name: the layer's.
         layer_attr: `device` only.
     """
@@ -114,7 +114,7 @@ def cos_sim(
 def conv_shift_layer(
     a: LayerOutput, b: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """The circular convolution of rows of `a` with rows of `b`, which is an odd number wide."""
+    """Returns the circular convolution of rows of `a` with rows of `b`, which is an odd number wide."""
     layers = [a_layer(a, "conv_shift_layer", "a"), a_layer(b, "conv_shift_layer", "b")]
     return _plain("conv_shift_layer", LayerType.CONV_SHIFT_LAYER, name, layers, layer_attr)
 
@@ -126,7 +126,7 @@ def linear_comb_layer(
     name: str | None = None,
     layer_attr: ExtraLayerAttribute | None = None,
 ) -> LayerOutput:
-    """The sum of vectors, each times its weight.
+    """Returns the sum of vectors, each times its weight.
 
     Args:
         weights: m wide.
@@ -147,7 +147,7 @@ convex_comb_layer = linear_comb_layer
 def out_prod_layer(
     input1: LayerOutput, input2: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """Every number of a row times every number of the other."""
+    """Returns every number of a row times every number of the other."""
     layers = [a_layer(input1, "out_prod_layer", "input1"), a_layer(input2, "out_prod_layer", "input2")]
     return _plain("out_prod_layer", LayerType.OUT_PROD_LAYER, name, layers, layer_attr)
 
@@ -155,7 +155,7 @@ def out_prod_layer(
 def sum_to_one_norm_layer(
     input: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """Each row divided by its sum."""
+    """Returns each row divided by its sum."""
     layers = [a_layer(input, "sum_to_one_norm_layer")]
     return _plain("sum_to_one_norm_layer", LayerType.SUM_TO_ONE_NORM_LAYER, name, layers, layer_attr)
 
@@ -163,7 +163,7 @@ def sum_to_one_norm_layer(
 def multiplex_layer(
     input: Sequence[LayerOutput], name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """Each row of one of several layers of one size; the first of `input` says which, counted from 0."""
+    """Returns each row of one of several layers of one size; the first of `input` says which, counted from 0."""
     layers = some_layers(input, "multiplex_layer")
     return _plain("multiplex_layer", LayerType.MULTIPLEX_LAYER, name, layers, layer_attr)
 
@@ -171,7 +171,7 @@ def multiplex_layer(
 def maxid_layer(
     input: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """The place of the largest number of each row."""
+    """Returns the place of the largest number of each row."""
     return _plain(
         "maxid_layer", LayerType.MAXID_LAYER, name, [a_layer(input, "maxid_layer")], layer_attr, prefix="maxid"
     )
@@ -180,7 +180,7 @@ def maxid_layer(
 def sampling_id_layer(
     input: LayerOutput, name: str | None = None, layer_attr: ExtraLayerAttribute | None = None
 ) -> LayerOutput:
-    """An id drawn by the probabilities of each row."""
+    """Returns an id drawn by the probabilities of each row."""
     layers = [a_layer(input, "sampling_id_layer")]
     return _plain("sampling_id_layer", LayerType.SAMPLING_ID_LAYER, name, layers, layer_attr)
 
@@ -194,7 +194,7 @@ def eos_layer(
 
 
 def dropout_layer(input: LayerOutput, dropout_rate: float, name: str | None = None) -> LayerOutput:
-    """The layer with a share of its numbers dropped in training."""
+    """Returns the layer with a share of its numbers dropped in training."""
     layer = a_layer(input, "dropout_layer")
     return define(
         "dropout_layer",

@@ -1,9 +1,9 @@
 """The average of a parameter over its last updates (`average_window`). Runs where the parameters live.
 
-Two sums are kept: of the window that is open, and of the one before it. After every update the open window takes the
+There are two sums: of the open window, and of the previous one. After every update the open window takes the
 parameters in; it closes when it is as long as `average_window` times all updates or as `max_average_window`, but not
 before it has 10,000 updates, or that maximum, or as many as there were when a pass ended. It then becomes the one
-before. The average is over both, so that it spans between one and two windows. Where no maximum was given it is the
+before. The average is over both, so that it spans between one and two windows. If no maximum was given it is the
 number of updates of the last pass.
 """
 
@@ -57,7 +57,7 @@ class Average:
             np.copyto(parameters, (self._open + self._before) / length, casting="same_kind")
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """What `restore` takes."""
+        """Returns the state for `restore`."""
         numbers = (
             self._open_length,
             self._before_length,
@@ -70,7 +70,7 @@ class Average:
         return [self._open.copy(), self._before.copy(), np.array(numbers, np.int64)]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from what `state` returned."""
         np.copyto(self._open, state[0])
         np.copyto(self._before, state[1])
         (

@@ -1,4 +1,4 @@
-"""What Paddle's learning methods compute, element by element. Runs where the parameters live, and on workers.
+"""The formulas of Paddle's learning methods, element by element. Runs where the parameters live, and on workers.
 
 `g` is the gradient summed over the batch and the trainers, `w` the parameter, `rate` the scheduled rate times the
 parameter's own, `μ` its momentum and `λ` its decay. Every formula takes the array namespace that it is to compute with,
@@ -35,13 +35,13 @@ class Attributes:
 
     @classmethod
     def of(cls, parameter: ParameterConfig) -> Attributes:
-        """Those of a parameter."""
+        """Returns those of a parameter."""
         same = {each.name: getattr(parameter, each.name) for each in fields(cls) if each.name != "is_sparse"}
         return cls(**same, is_sparse=parameter.sparse_update or parameter.sparse_remote_update)
 
     @property
     def is_proximal(self) -> bool:
-        """Whether decay is a step of its own behind the update, and no part of the gradient."""
+        """Whether decay is its own step behind the update, and no part of the gradient."""
         apart = self.is_sparse or self.num_batches_regularization > 1
         return self.decay_rate_l1 > 0 or (apart and self.decay_rate > 0)
 
@@ -51,7 +51,7 @@ class Attributes:
         return 0.0 if self.is_proximal else self.decay_rate
 
     def to_json(self) -> dict[str, Any]:
-        """What differs from the defaults, as plain data that the constructor takes."""
+        """Returns the arguments that differ from the defaults, as plain data."""
         usual = asdict(Attributes())
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
@@ -63,7 +63,7 @@ class Now(NamedTuple):
         rate: the scheduled rate, without the parameter's own.
         step: which batch it is, from 1, as a float.
         first: 1.0 in the first batch, 0.0 later.
-        owed: for how many batches a parameter that is regularised every so many is to be in this one.
+        owed: for how many batches a parameter with periodic regularization is regularized in this one.
     """
 
     rate: Any
@@ -81,7 +81,7 @@ class Moved(NamedTuple):
 
 
 def slots_of(method: str, own: Attributes) -> tuple[str, ...]:
-    """The names of what the method remembers of each element of such a parameter; all start from 0."""
+    """Returns the names of what the method remembers of each element of such a parameter; all start from 0."""
     remembered = _REMEMBERED[method]
     return (*remembered, "momentum") if own.momentum and method not in {"adam", "adamax"} else remembered
 
@@ -89,7 +89,7 @@ def slots_of(method: str, own: Attributes) -> tuple[str, ...]:
 def moved(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
-    """A parameter after a batch: clipped, updated by the method of the settings, and regularised."""
+    """Returns a parameter after a batch: clipped, updated by the method of the settings, and regularised."""
     limit = own.gradient_clipping_threshold
     if limit > 0:
         gradient = xp.clip(gradient, -limit, limit)
@@ -122,7 +122,7 @@ def _stepped(own: Attributes, rate: Any, value: Any, gradient: Any, slots: Slots
 
 
 def _adapted(own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots, local: Any, **more: Any) -> Moved:
-    """The same with a factor on the rate of each element."""
+    """Returns the same with a factor on the rate of each element."""
     after = _stepped(own, now.rate * local, value, gradient, slots, **more)
     return after._replace(local=local)
 
@@ -145,7 +145,7 @@ def _torch_momentum(
 def _adagrad(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
-    """The factor is `1 / √(Σ g² + ε)`."""
+    """Returns the factor `1 / √(Σ g² + ε)`."""
     squares = slots["squares"] + gradient * gradient
     local = 1.0 / xp.sqrt(squares + opt.ada_epsilon)
     return _adapted(own, now, value, gradient, slots, local, squares=squares)
@@ -198,7 +198,7 @@ def _adam(
 def _adamax(
     xp: Any, opt: OptimizationConfig, own: Attributes, now: Now, value: Any, gradient: Any, slots: Slots
 ) -> Moved:
-    """`u = max(β₂ u, |g|)`; `w -= rate / (1 - β₁ᵗ) m / u`, and where there was no gradient yet nothing moves."""
+    """`u = max(β₂ u, |g|)`; `w -= rate / (1 - β₁ᵗ) m / u`, and if there was no gradient yet nothing moves."""
     beta1, beta2 = opt.adam_beta1, opt.adam_beta2
     mean = beta1 * slots["mean"] + (1.0 - beta1) * gradient
     norm = xp.maximum(beta2 * slots["norm"], xp.abs(gradient))
@@ -219,7 +219,7 @@ _METHODS: Mapping[str, Callable[..., Moved]] = {
     "momentum": _momentum,
     "torch_momentum": _torch_momentum,
     # For sparse parameters Paddle keeps sums `u -= a rate g` and `v += t a rate g`, with `a = a / μ`, `t += 1 / a` and
-    # `w = t u + v`, so that rows without a gradient need no visit. Where every row is visited, that is momentum: it is
+    # `w = t u + v`, so that rows without a gradient need no visit. If every row is visited, that is momentum: it is
     # `u / a`. The sums themselves grow without bound, and Paddle starts them afresh from time to time.
     "sparse_momentum": _momentum,
     "adagrad": _adagrad,

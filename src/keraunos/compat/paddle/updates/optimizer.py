@@ -1,6 +1,6 @@
 """Paddle's learning methods as a Keras optimizer, for steps that a trainer takes by itself. Runs on driver and workers.
 
-Samples are counted by steps: a step stands for `samples_per_step`, the batches of all trainers. It runs on every
+Samples are counted by steps: a step counts as `samples_per_step`, the batches of all trainers. It runs on every
 backend of Keras.
 """
 
@@ -42,7 +42,7 @@ class _Held:
 
 
 class _Store:
-    """What was built, variable by variable, out of reach in the same way."""
+    """The state per variable, hidden from Keras in the same way."""
 
     def __init__(self) -> None:
         self.held: list[_Held] = []
@@ -100,7 +100,7 @@ class PaddleOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # Kera
         self.assign(variable, after.value)
 
     def get_config(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """Returns the arguments of the constructor."""
         told = self._told
         return {
             "learning_rate": float(keras.ops.convert_to_numpy(self.learning_rate)),

@@ -35,11 +35,11 @@ def plan_of(
     *,
     samples_per_pass: int | None = None,
 ) -> ExchangePlan:
-    """How so many trainers share parameters; `samples_per_pass` is needed where `needs_samples_per_pass` says so."""
+    """The exchange plan for this many trainers; `samples_per_pass` is required if `needs_samples_per_pass` is true."""
     check_settings(opt, parameters)
     _check_samples_per_pass(opt, parameters, samples_per_pass)
     every = opt.num_batches_per_send_parameter
-    # A single trainer waits for nobody.
+    # A single trainer does not wait.
     meet = "synchronous" if opt.algorithm == "sgd" or trainers == 1 else "asynchronous"
     options = {"settings": asdict(_with_discard_ratio(opt)), "samples_per_pass": samples_per_pass}
     if every == 1:
@@ -57,7 +57,7 @@ def optimizer_of(
     *,
     samples_per_pass: int | None = None,
 ) -> PaddleOptimizer:
-    """What a trainer steps with by itself, and what a model taken alone is compiled with."""
+    """Returns the optimizer for a trainer's own steps, with which a single model is compiled."""
     check_settings(opt, parameters)
     # The average is the servers' matter.
     _check_samples_per_pass(replace(opt, average_window=0.0), parameters, samples_per_pass)
@@ -71,7 +71,7 @@ def optimizer_of(
 
 
 def needs_samples_per_pass(opt: OptimizationConfig, parameters: Sequence[ParameterConfig]) -> bool:
-    """Whether the rows of a pass have to be known before training: a pass is counted by them."""
+    """Returns whether the rows of a pass have to be known before training: a pass is counted by them."""
     return any(_what_goes_by_passes(opt, parameters))
 
 
@@ -147,7 +147,7 @@ def _check_parameter(opt: OptimizationConfig, parameter: ParameterConfig) -> Non
 
 
 def _apart(own: Attributes) -> str:
-    """Why the decay of a parameter is a step of its own."""
+    """Why the decay of a parameter is its own step."""
     if own.decay_rate_l1 > 0:
         return f"decay_rate_l1={own.decay_rate_l1!r}"
     return "sparse_update" if own.is_sparse else f"num_batches_regularization={own.num_batches_regularization}"

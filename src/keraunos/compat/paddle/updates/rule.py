@@ -39,20 +39,20 @@ CHANGES = f"{__name__}:Changes"
 
 
 class Run(NamedTuple):
-    """Neighbouring elements of a slice whose parameters are trained alike."""
+    """Neighbouring elements of a slice whose parameters have the same settings."""
 
     start: int
     stop: int
     own: formulas.Attributes
 
     def blocks(self) -> Iterator[slice]:
-        """The run in pieces that stay in a core's cache."""
+        """Yields the run in pieces that stay in a core's cache."""
         for start in range(self.start, self.stop, BLOCK):
             yield slice(start, min(start + BLOCK, self.stop))
 
 
 class PaddleRule(Rule):
-    """What both kinds of server share: the count of rows, the passes, and the average over the last updates."""
+    """Common base of both servers' rules: the count of rows, the passes, and the average over the last updates."""
 
     def __init__(self, plan: ExchangePlan, part: Slice, workers: int) -> None:
         super().__init__(plan, part, workers)
@@ -97,7 +97,7 @@ class PaddleRule(Rule):
         return not self.plan.synchronous and sent[0].staleness + 1 >= most
 
     def finish(self, parameters: Vector) -> None:
-        """Put the average in place of the parameters, where one is kept; say how much came too late."""
+        """Replace the parameters by their average, if there is one; log how many gradients were too late."""
         if self._dropped:
             total = self._batch + self._dropped
             logger.info("%d of %d contributions lagged too far behind and were dropped", self._dropped, total)
@@ -105,18 +105,18 @@ class PaddleRule(Rule):
             self._average.put(parameters[: self.part.trainable_size])
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The counts, and what the average is made of."""
+        """Returns the counts, and what the average is made of."""
         counts = np.array([self._seen, self._samples, self._batch, self._batch_of_pass, self._pass], np.int64)
         return [counts, *([] if self._average is None else self._average.state())]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         self._seen, self._samples, self._batch, self._batch_of_pass, self._pass = (int(each) for each in state[0])
         if self._average is not None:
             self._average.restore(state[1:4])
 
     def owed(self, every: int) -> float:
-        """For how many batches a parameter that is regularised every so many is to be in this one.
+        """For how many batches a parameter with periodic regularization is regularized in this one.
 
         Batches are counted from the start of a pass, and its end settles what is left.
         """
@@ -158,11 +158,11 @@ class Gradients(PaddleRule):
                     slots[name][...] = after.slots[name]
 
     def state(self) -> list[npt.NDArray[Any]]:
-        """The slots of the learning method besides."""
+        """Returns the slots of the learning method besides."""
         return [*(slot.copy() for slot in self._slots.values()), *super().state()]
 
     def restore(self, state: Sequence[npt.NDArray[Any]]) -> None:
-        """Remember what `state` gave."""
+        """Restore what `state` returned."""
         for slot, kept in zip(self._slots.values(), state, strict=False):
             np.copyto(slot, kept)
         super().restore(state[len(self._slots) :])
@@ -193,7 +193,7 @@ class Changes(PaddleRule):
 
 
 def _runs(parameters: Mapping[str, Mapping[str, Any]], part: Slice) -> list[Run]:
-    """The trained elements of a slice, by how their parameters are trained."""
+    """Returns the trained elements of a slice, by how their parameters are trained."""
     runs: list[Run] = []
     ends = itertools.accumulate(piece.size for piece in part.pieces if piece.trainable)
     for piece, stop in zip(part.pieces, ends, strict=False):

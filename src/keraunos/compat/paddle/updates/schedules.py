@@ -13,19 +13,19 @@ from typing import Any
 from keraunos.compat.paddle.model_config import OptimizationConfig
 from keraunos.errors import PlanError, one_of
 
-# Methods that Paddle runs at the rate of the settings whatever the schedule says.
+# Methods that Paddle runs at the rate of the settings, whatever the schedule.
 UNSCHEDULED = frozenset({"adagrad", "adam", "adamax"})
 
 
 def rate_at(xp: Any, opt: OptimizationConfig, base: Any, samples: Any, passes: Any) -> Any:
-    """The learning rate of a batch, of which `base` is what it began with."""
+    """Returns the learning rate of a batch, of which `base` is its initial value."""
     if opt.learning_method in UNSCHEDULED:
         return base
     return _SCHEDULES[opt.learning_rate_schedule](xp, opt, base, samples, passes)
 
 
 def counts_passes(opt: OptimizationConfig) -> bool:
-    """Whether the rate depends on the pass."""
+    """Returns whether the rate depends on the pass."""
     return opt.learning_rate_schedule == "pass_manual" and opt.learning_method not in UNSCHEDULED
 
 
@@ -38,7 +38,7 @@ def check_schedule(opt: OptimizationConfig) -> None:
         segments(opt.learning_rate_args)
     elif opt.learning_rate_args:
         raise PlanError(
-            "`learning_rate_args` must be left out but with learning_rate_schedule='manual' or 'pass_manual'. "
+            "`learning_rate_args` is allowed only with learning_rate_schedule='manual' or 'pass_manual'. "
             f"Received: {opt.learning_rate_args!r}, with {name!r}."
         )
     for argument, needing in (("a", {"caffe_poly", "exp", "discexp"}), ("b", {"exp", "discexp"})):

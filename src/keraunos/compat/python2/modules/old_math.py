@@ -1,4 +1,4 @@
-"""Python 2's `math`, whose `floor` and `ceil` give floats. Runs on the driver and on executors."""
+"""Python 2's `math`, whose `floor` and `ceil` return floats. Runs on the driver and on executors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _whole(value: float) -> float:
 
 
 def floor(x: Any) -> float:  # type: ignore[no-redef]  # in place of what is imported
-    """The largest whole number that is not above, as a float."""
+    """Returns the largest whole number that is not above, as a float."""
     value = float(x)
     return _whole(math.floor(value)) if math.isfinite(value) else value
 
 
 def ceil(x: Any) -> float:  # type: ignore[no-redef]  # in place of what is imported
-    """The smallest whole number that is not below, as a float."""
+    """Returns the smallest whole number that is not below, as a float."""
     value = float(x)
     return _whole(math.ceil(value)) if math.isfinite(value) else value

@@ -13,12 +13,12 @@ __all__ = list(pickle.__all__)
 
 
 def load(file: Any) -> Any:
-    """What a file holds, whichever Python has written it."""
+    """Returns the content of a file that any Python has written."""
     return pickle.load(getattr(file, "buffer", file), encoding="latin1")  # noqa: S301 - the program's own
 
 
 def loads(string: Any) -> Any:
-    """What a pickle holds, whichever Python has made it."""
+    """Returns the content of a pickle that any Python has made."""
     content = string.encode("latin1") if isinstance(string, str) else string
     return pickle.loads(content, encoding="latin1")  # noqa: S301 - the program's own
 

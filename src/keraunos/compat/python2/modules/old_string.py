@@ -21,7 +21,7 @@ splitfields = split
 
 
 def join(words: Iterable[str], sep: str = " ") -> str:
-    """The words with the separator between them."""
+    """Returns the words with the separator between them."""
     return sep.join(words)
 
 

@@ -8,5 +8,5 @@ __all__ = ["StringIO"]
 
 
 def StringIO(initial: str | bytes = "") -> io.StringIO | io.BytesIO:
-    """A file that holds what it is given: of bytes, where bytes are given."""
+    """Returns a file that holds what it is given: of bytes, where bytes are given."""
     return io.StringIO(initial) if isinstance(initial, str) else io.BytesIO(initial)

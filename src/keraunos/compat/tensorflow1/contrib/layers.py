@@ -29,7 +29,10 @@ def embed_sequence(
     scope: Any = None,
     reuse: Any = None,
 ) -> Any:
-    """The vectors of ids, from a variable `embeddings` of `vocab_size` rows; with `unique` each is looked up once."""
+    """Returns the vectors of ids, from a variable `embeddings` of `vocab_size` rows.
+
+    With `unique` each is looked up once.
+    """
     if not (reuse or (vocab_size and embed_dim)):
         raise ValueError(
             "Must specify vocab size and embedding dimension when not reusing. Received: "

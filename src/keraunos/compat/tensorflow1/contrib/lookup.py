@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
 
 
 class HashTable(_ops.StaticHashTableV1):  # type: ignore[misc]  # TensorFlow has no types
-    """A table whose rows an initializer gives; `tf.tables_initializer()` fills it."""
+    """A table whose rows come from an initializer; `tf.tables_initializer()` fills it."""
 
     def __init__(self, initializer: Any, default_value: Any, shared_name: Any = None, name: str | None = None) -> None:
         _refuse_shared("HashTable", shared_name)
@@ -71,7 +71,7 @@ def index_table_from_tensor(
     dtype: Any = _v1.string,
     name: str | None = None,
 ) -> Any:
-    """A table from the strings or numbers of `mapping` to their places in it."""
+    """Returns a table from the strings or numbers of `mapping` to their places in it."""
     return _ops.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
 
 
@@ -79,17 +79,17 @@ string_to_index_table_from_tensor = index_table_from_tensor
 
 
 def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """A table from places in `mapping` to its strings."""
+    """Returns a table from places in `mapping` to its strings."""
     return _ops.index_to_string_table_from_tensor(mapping, default_value, name)
 
 
 def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
-    """The places in `mapping` of a tensor's strings."""
+    """Returns the places in `mapping` of a tensor's strings."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
 
 
 def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """The strings of `mapping` at a tensor's places."""
+    """Returns the strings of `mapping` at a tensor's places."""
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)
 
 

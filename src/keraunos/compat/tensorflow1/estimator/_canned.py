@@ -8,7 +8,7 @@ from typing import Any
 
 from keraunos.compat.tensorflow1 import _mode
 from keraunos.compat.tensorflow1.estimator._estimator import Estimator
-from keraunos.compat.tensorflow1.estimator._heads import ClassHead, Head, NumberHead
+from keraunos.compat.tensorflow1.estimator._heads import ClassHead, EstimatorHead, NumberHead
 from keraunos.compat.tensorflow1.estimator._specs import EstimatorSpec
 
 _v1 = _mode.tensorflow_1()
@@ -111,7 +111,7 @@ class DNNRegressor(Estimator):
         super().__init__(model_fn, model_dir, config, None, warm_start_from)
 
 
-def _linear(head: Head, columns: list[Any], optimizer: Any, combiner: str) -> Callable[..., EstimatorSpec]:
+def _linear(head: EstimatorHead, columns: list[Any], optimizer: Any, combiner: str) -> Callable[..., EstimatorSpec]:
     rate = min(0.2, 1 / math.sqrt(max(1, len(columns))))
 
     def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
@@ -123,7 +123,7 @@ def _linear(head: Head, columns: list[Any], optimizer: Any, combiner: str) -> Ca
 
 
 def _dense(
-    head: Head,
+    head: EstimatorHead,
     hidden: Sequence[int],
     columns: list[Any],
     optimizer: Any,
@@ -151,7 +151,7 @@ def _dense(
 
 
 def _optimizer(given: Any, rate: float) -> Any:
-    """The optimizer that was given, or that a name stands for; made anew for every graph."""
+    """Returns the given optimizer, or the one of a name; created for every graph."""
     named = {
         "Adagrad": _v1.train.AdagradOptimizer,
         "Adam": _v1.train.AdamOptimizer,
@@ -178,6 +178,6 @@ def _checked_classes(n_classes: int) -> int:
 def _refuse_partitioner(partitioner: Any) -> None:
     if partitioner is not None:
         raise ValueError(
-            "`partitioner` must be left out: it cut variables for parameter servers of TensorFlow's. Received: "
-            f"{partitioner!r}. Servers of parameters here cut them themselves."
+            "`partitioner` must be left out: it split variables for TensorFlow's parameter servers. Received: "
+            f"{partitioner!r}. Parameter servers here split them themselves."
         )

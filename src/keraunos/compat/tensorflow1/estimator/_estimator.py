@@ -22,13 +22,13 @@ class Estimator:
     """Trains, measures and asks the model that a model function makes, in this process.
 
     Args:
-        model_fn: a function of `features` and, as it likes, `labels`, `mode`, `params` and `config`, that gives an
+        model_fn: a function of `features` and, optionally, `labels`, `mode`, `params` and `config`, that returns an
             `EstimatorSpec`.
-        model_dir: where checkpoints are written, and where training goes on from; by default `config.model_dir`, or
+        model_dir: where checkpoints are written, and where training continues from; by default `config.model_dir`, or
             a new folder.
         config: a `RunConfig`.
         params: values that `model_fn` is given.
-        warm_start_from: a checkpoint, or `WarmStartSettings`, to begin with where `model_dir` has none.
+        warm_start_from: a checkpoint, or `WarmStartSettings`, to begin with if `model_dir` has none.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Estimator:
 
     @property
     def params(self) -> Any:
-        """What the model function is given."""
+        """The `params` of the model function."""
         return copy.deepcopy(self._params)
 
     @property
@@ -82,7 +82,7 @@ class Estimator:
         max_steps: int | None = None,
         saving_listeners: Sequence[Any] | None = None,
     ) -> Estimator:
-        """Train for `steps` more steps, or up to `max_steps` in all, or until the input ends; gives itself."""
+        """Train for `steps` more steps, or up to `max_steps` in all, or until the input ends. Returns itself."""
         if steps is not None and max_steps is not None:
             raise ValueError(f"`steps` and `max_steps` must not be given together. Received: {steps!r}, {max_steps!r}.")
         for name, value in (("steps", steps), ("max_steps", max_steps)):
@@ -121,7 +121,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """The mean loss of the batches and `eval_metric_ops`, over `steps` batches or all of them."""
+        """Returns the mean loss of the batches and `eval_metric_ops`, over `steps` batches or all of them."""
         del name  # it only named the folder of a summary
         with _v1.Graph().as_default() as graph:
             counter = self._create_and_assert_global_step(graph)
@@ -149,7 +149,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """The predictions for each row, or for each batch."""
+        """Yields the predictions for each row, or for each batch."""
         with _v1.Graph().as_default() as graph:
             self._create_and_assert_global_step(graph)
             spec = self._spec(input_fn, ModeKeys.PREDICT)
@@ -171,21 +171,21 @@ class Estimator:
                         return
 
     def latest_checkpoint(self) -> str | None:
-        """The newest checkpoint in `model_dir`."""
+        """Returns the newest checkpoint in `model_dir`."""
         return latest_checkpoint(self._model_dir)
 
     def get_variable_names(self) -> list[str]:
-        """The names of the variables in the newest checkpoint."""
+        """Returns the names of the variables in the newest checkpoint."""
         with readable(self._found_checkpoint(None)) as path:
             return [name for name, _ in _v1.train.list_variables(path)]
 
     def get_variable_value(self, name: str) -> Any:
-        """A variable's value in the newest checkpoint."""
+        """Returns a variable's value in the newest checkpoint."""
         with readable(self._found_checkpoint(None)) as path:
             return _v1.train.load_variable(path, name)
 
     def eval_dir(self, name: str | None = None) -> str:
-        """Where a program may put what it finds in an evaluation."""
+        """Returns where a program may put what it finds in an evaluation."""
         return str(Path(self._model_dir, f"eval_{name}" if name else "eval"))
 
     def export_saved_model(
@@ -194,7 +194,7 @@ class Estimator:
         serving_input_receiver_fn: Callable[[], Any],
         checkpoint_path: str | None = None,
     ) -> bytes:
-        """Write the model for serving into a new folder below `export_dir_base`; gives its path."""
+        """Write the model for serving into a new folder below `export_dir_base`. Returns its path."""
         with _v1.Graph().as_default() as graph:
             self._create_and_assert_global_step(graph)
             receiver = serving_input_receiver_fn()
@@ -232,7 +232,7 @@ class Estimator:
         return found
 
     def _warm_start_variables(self) -> None:
-        """Let variables begin with another checkpoint's values, where `model_dir` has none of its own."""
+        """Initialize variables from another checkpoint, if `model_dir` has none."""
         if self._warm_start is not None and self.latest_checkpoint() is None:
             _v1.train.warm_start(*self._warm_start)
 
@@ -256,7 +256,7 @@ class Estimator:
         )
 
     def _reading(self, graph: Any, spec: EstimatorSpec, path: str | None, hooks: Sequence[Any]) -> Any:
-        """A session with the values of a checkpoint, or with new ones where there is none."""
+        """Returns a session with the values of a checkpoint, or with new ones if there is none."""
         del graph
         found = path or self.latest_checkpoint()
         if found is None:
@@ -293,7 +293,7 @@ def _chosen(predictions: Any, keys: Any) -> Any:
         return predictions
     wanted = [keys] if isinstance(keys, str) else list(keys)
     if not isinstance(predictions, Mapping):
-        raise TypeError(f"`predict_keys` must be left out where the predictions are no dict. Received: {keys!r}.")
+        raise TypeError(f"`predict_keys` must be left out if the predictions are not a dict. Received: {keys!r}.")
     missing = [key for key in wanted if key not in predictions]
     if missing:
         raise ValueError(
@@ -304,5 +304,5 @@ def _chosen(predictions: Any, keys: Any) -> Any:
 
 
 def _has_end(graph: Any) -> bool:
-    """Whether the input tells when there is no more of it: an iterator or a queue does, plain tensors do not."""
+    """Whether the input signals its end: an iterator or a queue does, plain tensors do not."""
     return any("IteratorGetNext" in each.type or "QueueDequeue" in each.type for each in graph.get_operations())

@@ -1,4 +1,4 @@
-"""What an input function gives, as tensors of a graph. Runs on the driver."""
+"""Converts the result of an input function to tensors of a graph. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _v1 = _mode.tensorflow_1()
 
 
 def named_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's arguments, without `self` and what a partial function has already."""
+    """Returns the names of a function's arguments, without `self` and what a partial function has already."""
     return tuple(
         name
         for name, each in inspect.signature(function).parameters.items()
@@ -21,13 +21,13 @@ def named_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def called(function: Callable[..., Any], offered: Mapping[str, Any], *arguments: Any) -> Any:
-    """What a function gives, which is handed those of the offered values whose names it takes."""
+    """Call a function with those of the offered values whose names it takes. Returns its result."""
     taken = named_arguments(function)
     return function(*arguments, **{name: value for name, value in offered.items() if name in taken})
 
 
 def features_and_labels(given: Any, *, predicts: bool) -> tuple[Any, Any]:
-    """The tensors of features and labels of a `tf.data.Dataset`, of a pair, or of features alone."""
+    """Returns the tensors of features and labels of a `tf.data.Dataset`, of a pair, or of features alone."""
     if isinstance(given, _v1.data.Dataset) or hasattr(given, "element_spec"):
         iterator = _v1.data.make_initializable_iterator(given)
         _v1.add_to_collection(_v1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
@@ -50,7 +50,7 @@ def check_arguments(model_fn: Callable[..., Any], params: Mapping[str, Any]) -> 
     if "features" not in taken:
         raise ValueError(f"`model_fn` must have an argument `features`. Received: one of {', '.join(taken) or 'none'}.")
     if params and "params" not in taken:
-        raise ValueError(f"`model_fn` must have an argument `params` where there are such. Received: {params!r}.")
+        raise ValueError(f"`model_fn` must have an argument `params` if params are given. Received: {params!r}.")
     unknown = [name for name in taken if name not in known]
     if unknown and inspect.signature(model_fn).parameters[unknown[0]].default is inspect.Parameter.empty:
         raise ValueError(f"`model_fn` must take some of {', '.join(known)}. Received: one that takes {unknown[0]!r}.")

@@ -16,8 +16,8 @@ _v1 = _mode.tensorflow_1()
 
 
 @dataclass(frozen=True)
-class Head(ABC):
-    """What stands behind the logits; the loss of a batch adds up its rows' unless `loss_reduction` says otherwise."""
+class EstimatorHead(ABC):
+    """The loss and predictions from logits; by default the loss of a batch is the sum over its rows."""
 
     weight_column: Any = None
     loss_reduction: str = "weighted_sum"
@@ -29,22 +29,22 @@ class Head(ABC):
 
     @abstractmethod
     def predictions(self, logits: Any) -> dict[str, Any]:
-        """The predictions by key."""
+        """Returns the predictions by key."""
 
     @abstractmethod
     def losses(self, logits: Any, labels: Any) -> Any:
-        """A loss for each row, as a column."""
+        """Returns a loss for each row, as a column."""
 
     @abstractmethod
     def measures(self, predictions: Mapping[str, Any], labels: Any, weights: Any) -> dict[str, Any]:
-        """What is measured in an evaluation."""
+        """Returns the metrics of an evaluation."""
 
     @abstractmethod
     def exported(self, predictions: Mapping[str, Any]) -> Any:
-        """What an exported model gives by default."""
+        """Returns the default outputs of an exported model."""
 
     def spec(self, features: Any, labels: Any, mode: str, logits: Any, optimizer: Any) -> EstimatorSpec:
-        """The specification of a model for one mode."""
+        """Returns the specification of a model for one mode."""
         predictions = self.predictions(logits)
         exported = self.exported(predictions)
         outputs = {"serving_default": exported, "predict": PredictOutput(predictions)}
@@ -73,7 +73,7 @@ class Head(ABC):
 
 
 @dataclass(frozen=True)
-class ClassHead(Head):
+class ClassHead(EstimatorHead):
     """Classes: two with one logit, or more with one each."""
 
     n_classes: int = 2
@@ -81,11 +81,11 @@ class ClassHead(Head):
 
     @property
     def logits(self) -> int:
-        """One a class, or one for two classes."""
+        """One per class, or one for two classes."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     def predictions(self, logits: Any) -> dict[str, Any]:
-        """The predictions by key."""
+        """Returns the predictions by key."""
         both = _v1.concat([_v1.zeros_like(logits), logits], axis=-1) if self.logits == 1 else logits
         ids = _v1.expand_dims(_v1.argmax(both, axis=-1), axis=-1)
         found = {
@@ -99,7 +99,7 @@ class ClassHead(Head):
         return {PredictionKeys.LOGISTIC: _v1.sigmoid(logits), **found} if self.logits == 1 else found
 
     def losses(self, logits: Any, labels: Any) -> Any:
-        """The cross entropy of each row."""
+        """Returns the cross entropy of each row."""
         ids = self._ids(labels)
         if self.logits == 1:
             return _v1.nn.sigmoid_cross_entropy_with_logits(labels=_v1.cast(ids, _v1.float32), logits=logits)
@@ -107,7 +107,7 @@ class ClassHead(Head):
         return _v1.expand_dims(losses, -1)
 
     def measures(self, predictions: Mapping[str, Any], labels: Any, weights: Any) -> dict[str, Any]:
-        """The accuracy and, of two classes, the areas under curves, precision and recall."""
+        """Returns the accuracy and, of two classes, the areas under curves, precision and recall."""
         metrics, ids = _v1.metrics, self._ids(labels)
         chosen = predictions[PredictionKeys.CLASS_IDS]
         found = {"accuracy": metrics.accuracy(ids, chosen, weights)}
@@ -127,7 +127,7 @@ class ClassHead(Head):
         }
 
     def exported(self, predictions: Mapping[str, Any]) -> ClassificationOutput:
-        """Every class with its probability."""
+        """Returns every class with its probability."""
         return ClassificationOutput(predictions[PredictionKeys.PROBABILITIES], predictions[PredictionKeys.ALL_CLASSES])
 
     @property
@@ -153,7 +153,7 @@ class ClassHead(Head):
 
 
 @dataclass(frozen=True)
-class NumberHead(Head):
+class NumberHead(EstimatorHead):
     """Numbers, by their squared differences."""
 
     label_dimension: int = 1
@@ -164,22 +164,22 @@ class NumberHead(Head):
         return self.label_dimension
 
     def predictions(self, logits: Any) -> dict[str, Any]:
-        """The numbers."""
+        """Returns the numbers."""
         return {PredictionKeys.PREDICTIONS: logits}
 
     def losses(self, logits: Any, labels: Any) -> Any:
-        """The squared differences."""
+        """Returns the squared differences."""
         return _v1.math.squared_difference(logits, _v1.cast(labels, _v1.float32))
 
     def measures(self, predictions: Mapping[str, Any], labels: Any, weights: Any) -> dict[str, Any]:
-        """The means of predictions and labels."""
+        """Returns the means of predictions and labels."""
         return {
             "prediction/mean": _v1.metrics.mean(predictions[PredictionKeys.PREDICTIONS], weights),
             "label/mean": _v1.metrics.mean(_v1.cast(labels, _v1.float32), weights),
         }
 
     def exported(self, predictions: Mapping[str, Any]) -> RegressionOutput:
-        """The numbers."""
+        """Returns the numbers."""
         return RegressionOutput(predictions[PredictionKeys.PREDICTIONS])
 
 

@@ -25,7 +25,7 @@ class WarmStartSettings(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Settings:
+class _RunSettings:
     model_dir: str | None = None
     tf_random_seed: int | None = None
     save_summary_steps: int | None = 100
@@ -42,10 +42,10 @@ class _Settings:
     experimental_distribute: Any = None
 
 
-class RunConfig(_Settings):
+class RunConfig(_RunSettings):
     """The configuration of an `Estimator`."""
 
-    # They tell a model function that it runs alone.
+    # They show a model function that it runs alone.
     task_type = "worker"
     task_id = 0
     global_id_in_cluster = 0
@@ -56,11 +56,11 @@ class RunConfig(_Settings):
     evaluation_master = ""
 
     def __init__(self, model_dir: str | None = None, tf_random_seed: int | None = None, **named: Any) -> None:
-        unknown = sorted(set(named) - set(_Settings.__dataclass_fields__))
+        unknown = sorted(set(named) - set(_RunSettings.__dataclass_fields__))
         if unknown:
             raise ValueError(
                 f"tf.estimator.RunConfig takes no `{unknown[0]}` here. Received: {named[unknown[0]]!r}. Expected: "
-                f"{', '.join(_Settings.__dataclass_fields__)}."
+                f"{', '.join(_RunSettings.__dataclass_fields__)}."
             )
         for name in _DISTRIBUTES:
             if named.get(name) is not None:
@@ -76,5 +76,5 @@ class RunConfig(_Settings):
         super().__init__(model_dir=model_dir, tf_random_seed=tf_random_seed, **named)
 
     def replace(self, **fields: Any) -> RunConfig:
-        """The configuration with other fields."""
-        return RunConfig(**{**{name: getattr(self, name) for name in _Settings.__dataclass_fields__}, **fields})
+        """Returns the configuration with other fields."""
+        return RunConfig(**{**{name: getattr(self, name) for name in _RunSettings.__dataclass_fields__}, **fields})

@@ -16,7 +16,7 @@ _DEFAULT = "serving_default"
 
 
 def write_saved_model(session: Any, base: str, receiver: Any, spec: EstimatorSpec) -> bytes:
-    """Write a session's model into a folder that is named by the time; gives its path."""
+    """Write a session's model into a folder that is named by the time. Returns its path."""
     folder = Path(base, str(int(time.time())))
     while folder.exists():
         folder = folder.with_name(str(int(folder.name) + 1))

@@ -1,4 +1,4 @@
-"""What a model function is told, and what it gives. Runs on the driver."""
+"""The arguments and results of a model function. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _v1 = _mode.tensorflow_1()
 
 
 class ModeKeys:
-    """What a model function is called for."""
+    """The mode in which a model function is called."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -54,7 +54,7 @@ class EstimatorSpec(_Fields):
         evaluation_hooks: Any = None,
         prediction_hooks: Any = None,
     ) -> Self:
-        """The specification; refuses one that lacks what its mode needs."""
+        """Returns the specification; refuses one that lacks what its mode needs."""
         _check_needed(mode, predictions, loss, train_op)
         return super().__new__(
             cls,
@@ -72,7 +72,7 @@ class EstimatorSpec(_Fields):
         )
 
     def _replace(self, **fields: Any) -> EstimatorSpec:
-        """The specification with other fields, checked again."""
+        """Returns the specification with other fields, checked again."""
         return EstimatorSpec(**{**self._asdict(), **fields})
 
 

@@ -1,4 +1,4 @@
-"""`tf.estimator.export`: what an exported model takes and gives. Runs on the driver."""
+"""`tf.estimator.export`: the inputs and outputs of an exported model. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _v1 = _mode.tensorflow_1()
 
 
 class ExportOutput:
-    """What an exported model gives, and how serving calls it."""
+    """An output of an exported model, and how serving calls it."""
 
     method = "tensorflow/serving/predict"
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors by name."""
+        """Returns the tensors by name."""
         raise NotImplementedError
 
 
@@ -27,7 +27,7 @@ class PredictOutput(ExportOutput):
         self.outputs = dict(outputs) if isinstance(outputs, Mapping) else {"output": outputs}
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors by name."""
+        """Returns the tensors by name."""
         return dict(self.outputs)
 
 
@@ -43,7 +43,7 @@ class ClassificationOutput(ExportOutput):
         self.classes = classes
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors by name."""
+        """Returns the tensors by name."""
         return {name: each for name, each in (("classes", self.classes), ("scores", self.scores)) if each is not None}
 
 
@@ -56,7 +56,7 @@ class RegressionOutput(ExportOutput):
         self.value = value
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors by name."""
+        """Returns the tensors by name."""
         return {"outputs": self.value}
 
 
@@ -71,7 +71,7 @@ class ServingInputReceiver(_Receiver):
     __slots__ = ()
 
     def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
-        """The receiver; a single tensor is called `input`."""
+        """Returns the receiver; a single tensor is called `input`."""
         if receiver_tensors_alternatives is not None:
             raise ValueError(
                 "`receiver_tensors_alternatives` must be left out here. Received: "
@@ -84,7 +84,7 @@ class ServingInputReceiver(_Receiver):
 def build_raw_serving_input_receiver_fn(
     features: Mapping[str, Any], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-    """A function that makes a placeholder for each feature."""
+    """Returns a function that makes a placeholder for each feature."""
 
     def receive() -> ServingInputReceiver:
         made = {}
@@ -99,7 +99,7 @@ def build_raw_serving_input_receiver_fn(
 def build_parsing_serving_input_receiver_fn(
     feature_spec: Mapping[str, Any], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-    """A function that makes a placeholder for serialized `tf.train.Example`s, and parses them."""
+    """Returns a function that makes a placeholder for serialized `tf.train.Example`s, and parses them."""
 
     def receive() -> ServingInputReceiver:
         examples = _v1.placeholder(_v1.string, [default_batch_size], name="input_example_tensor")

@@ -20,7 +20,7 @@ def numpy_input_fn(
     queue_capacity: int = 1000,
     num_threads: int = 1,
 ) -> Callable[[], Any]:
-    """A function that gives batches of the rows of arrays, `num_epochs` times or, with `None`, without end."""
+    """Returns a function that returns batches of arrays' rows, for `num_epochs` epochs or, with `None`, without end."""
     del num_threads  # a tf.data pipeline chooses its own
     if not isinstance(shuffle, bool):
         raise TypeError(f"`shuffle` must be True or False. Received: {shuffle!r}.")
@@ -45,7 +45,7 @@ def pandas_input_fn(
     num_threads: int = 1,
     target_column: str = "target",
 ) -> Callable[[], Any]:
-    """The same for the columns of a pandas DataFrame, as features by name."""
+    """Returns the same for the columns of a pandas DataFrame, as features by name."""
     columns = {name: x[name].to_numpy() for name in x.columns}
     if y is None:
         labels = None

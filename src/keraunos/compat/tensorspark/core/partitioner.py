@@ -28,7 +28,7 @@ class RandomPartitioner:
         self._attempt: int | None = None
 
     def __call__(self, k: Any) -> int:
-        """The partition of the next row."""
+        """Returns the partition of the next row."""
         task = TaskContext.get()
         if task is not None and task.taskAttemptId() != self._attempt:
             self._attempt = task.taskAttemptId()

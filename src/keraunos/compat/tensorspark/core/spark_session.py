@@ -35,10 +35,10 @@ class SparkSession:
         server_host: the address of this machine that executors reach the parameters at; `localhost` stands for the one
             that Spark's own driver is reached at.
         server_port: the port that the parameters are served on; `None` for any free one.
-        graph: the session's graph, where it is given at all.
-        config: must be left out: the session has its own, and the workers' follows what Spark gives to a task.
+        graph: the session's graph, if given at all.
+        config: must be omitted: the session has its own, and the workers use the resources of their Spark task.
         sync_interval: after how many batches a worker exchanges parameters.
-        batch_size: rows a worker takes in a step.
+        batch_size: rows that a worker takes in a step.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SparkSession:
         self._session = session
         self._user = user or ""
         self._name = name or ""
-        self._options = translate.Options(server_host, server_port, sync_interval, batch_size)
+        self._options = translate.SessionOptions(server_host, server_port, sync_interval, batch_size)
         self._history: History | None = None
         self._runs = 0
         self._kept = False
@@ -87,7 +87,7 @@ class SparkSession:
 
         Args:
             fetches: an operation or a tensor, or a list or dict of them, as in `tf.Session.run`.
-            feed_rdd: rows as tuples with one value for each of `feed_name_list`; one worker a partition.
+            feed_rdd: rows as tuples with one value for each of `feed_name_list`; one worker per partition.
             feed_name_list: the names of the placeholders that the values are fed to.
             param_list: the variables that are shared. All others start from the session's values on each worker and
                 stay there: an optimizer's slots, a step counter.
@@ -124,17 +124,17 @@ class SparkSession:
 
     @property
     def history(self) -> History | None:
-        """What the last run over an RDD measured: the means of the scalar tensors among its fetches."""
+        """The measures of the last run over an RDD: the means of the scalar tensors among its fetches."""
         return self._history
 
     def get_session(self) -> Any:
-        """The TensorFlow session, with the values that the last run led to."""
+        """Returns the TensorFlow session, with the values that the last run led to."""
         return self._session
 
     def broadcast_session(
         self, session: Any = None, user: str | None = None, filename: str = "", base_dir: str = ""
     ) -> tuple[str, str, str]:
-        """Save the session under a new name in `spark.hdfs.dir`; gives what `save_session_hdfs` gives.
+        """Save the session under a new name in `spark.hdfs.dir`; returns the result of `save_session_hdfs`.
 
         No run needs it: graph and values travel to the workers with the job.
         """
@@ -144,7 +144,7 @@ class SparkSession:
     def save_session_hdfs(
         self, session: Any, user: str | None, filename: str, base_dir: str = ""
     ) -> tuple[str, str, str]:
-        """Save a session as TensorFlow's checkpoint in a folder of any file system that Hadoop knows.
+        """Save a session as TensorFlow's checkpoint in a folder of any Hadoop file system.
 
         Args:
             session: the `tf.Session`.
@@ -158,7 +158,7 @@ class SparkSession:
         return checkpoints.save(self._spark, session, user, filename, base_dir)
 
     def stop_param_server(self) -> None:
-        """Let the next run begin with a server of its own. There is nothing to stop: a run ends what it started."""
+        """Make the next run start with a new server. There is nothing to stop: a run ends what it started."""
         self._kept = False
 
     def close(self) -> None:

@@ -20,12 +20,12 @@ class WeightCombiner:
     """The base of combiners: from the shared weight and a worker's, the new shared weight."""
 
     def compute(self, origin_weight: Any, new_weight: Any, worker_id: Any = NOBODY, name: str | None = None) -> Any:
-        """The new weight of the variable `name`, given the shared one and that of the worker."""
+        """Returns the new weight of the variable `name`, given the shared one and that of the worker."""
         raise NotImplementedError(f"{type(self).__name__} does not say how weights are combined: define `compute`")
 
 
 class MeanWeightCombiner(WeightCombiner):
-    """A moving average over `num` workers: ((num - 1) W + w) / num. This is the default, with one a partition."""
+    """A moving average over `num` workers: ((num - 1) W + w) / num. This is the default, with one per partition."""
 
     def __init__(self, num: float) -> None:
         if isinstance(num, bool) or not isinstance(num, (int, float, np.number)) or not num >= 1:
@@ -33,7 +33,7 @@ class MeanWeightCombiner(WeightCombiner):
         self.num = num
 
     def compute(self, origin_weight: Any, new_weight: Any, worker_id: Any = NOBODY, name: str | None = None) -> Any:
-        """The shared weight, moved by one part in `num` towards the worker's."""
+        """Returns the shared weight, moved by one part in `num` towards the worker's."""
         return ((self.num - 1) * np.asarray(origin_weight) + np.asarray(new_weight)) / self.num
 
 
@@ -55,7 +55,7 @@ class UpdateMeanWeightCombiner(WeightCombiner):
         self._seen: set[str | None] = set()
 
     def compute(self, origin_weight: Any, new_weight: Any, worker_id: Any = NOBODY, name: str | None = None) -> Any:
-        """The worker's weight in version 0, the middle afterwards."""
+        """Returns the worker's weight in version 0, the middle afterwards."""
         first = name not in self._seen if self._server is None else self._server._version == 0
         self._seen.add(name)
         if first:
@@ -64,10 +64,10 @@ class UpdateMeanWeightCombiner(WeightCombiner):
 
 
 class DeltaWeightCombiner(WeightCombiner):
-    """What a worker has changed is added to the shared weight: W + (pushed - pulled by that worker).
+    """Adds a worker's change to the shared weight: W + (pushed - pulled by that worker).
 
-    What a worker pulled is told with `pulled`. Until it is, a worker is taken to have what `compute` last gave for
-    it, and before that what the shared weight was in the beginning.
+    Report the weight that a worker pulled with `pulled`. Until it is, a worker is taken to have what `compute` last
+    gave for it, and before that what the shared weight was in the beginning.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class DeltaWeightCombiner(WeightCombiner):
         self.last_weight.setdefault(worker_id, {})[name] = np.array(weight)
 
     def compute(self, origin_weight: Any, new_weight: Any, worker_id: Any = NOBODY, name: str | None = None) -> Any:
-        """The shared weight moved as the worker has moved its own."""
+        """Returns the shared weight moved as the worker has moved its own."""
         if worker_id == NOBODY:
             raise JobError(
                 "`worker_id` must say whose weights they are: a change is counted from what that worker pulled. "

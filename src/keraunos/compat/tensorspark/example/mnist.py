@@ -14,7 +14,7 @@ from keraunos.compat.tensorspark.example.softmax_regression import SoftmaxRegres
 
 
 def train(data_dir: str = "MNIST_data", steps: int = 1000, batch_size: int = 100) -> float:
-    """Train on the idx files in a local folder; prints and gives the accuracy on the test images."""
+    """Train on the idx files in a local folder; prints and returns the accuracy on the test images."""
     folder = idx_files.IdxFolder(data_dir)
     (images, labels), (test_images, test_labels) = (folder.arrays(part) for part in idx_files.PARTS)
     model = SoftmaxRegression()

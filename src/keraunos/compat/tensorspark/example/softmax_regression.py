@@ -33,5 +33,5 @@ class SoftmaxRegression:
         self.session.run(self.train_step, {self.x: images, self.y_: labels})
 
     def accuracy(self, images: Any, labels: Any) -> float:
-        """The part of the images that is recognised."""
+        """Returns the part of the images that is recognised."""
         return float(self.session.run(self._accuracy, {self.x: images, self.y_: labels}))

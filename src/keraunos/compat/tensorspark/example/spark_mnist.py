@@ -18,7 +18,7 @@ from keraunos.launch.spark import worker_environment
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session
 
-# Where the old library's document puts the files.
+# The folder of the files in the old library's document.
 DATA_DIR = "/data"
 
 
@@ -34,7 +34,7 @@ def train(
     num_epoch: int = 1,
     server_reusable: bool = True,
 ) -> float:
-    """Train on the idx files in `spark.hdfs.dir`; prints and gives the accuracy on the test images.
+    """Train on the idx files in `spark.hdfs.dir`; prints and returns the accuracy on the test images.
 
     Args:
         sc: the SparkContext; left out, the running one is used, or one that ends with the training.
@@ -43,7 +43,7 @@ def train(
         server_host: the address of this machine that executors reach the parameters at.
         server_port: the port that they are served on; `None` for any free one.
         sync_interval: after how many batches a worker exchanges parameters.
-        batch_size: rows a worker takes in a step.
+        batch_size: rows that a worker takes in a step.
         num_partition: how many workers there are.
         num_epoch: how often each image is seen; images go to other workers each time.
         server_reusable: let the epochs' exchanges count as those of one server.
@@ -92,14 +92,14 @@ def train(
 
 
 def _rows(spark: Session, blocks: Any, partitions: int, epoch: int) -> Any:
-    """The rows of an epoch; after the first, each block of them is with a worker at random."""
+    """Returns the rows of an epoch; after the first, each block of them is with a worker at random."""
     with worker_environment(spark, "tensorflow"):
         spread = blocks.partitionBy(partitions, RandomPartitioner(partitions, epoch)) if epoch else blocks
         return spread.flatMap(idx_files.rows)
 
 
 def _context(given: Any) -> tuple[Any, bool]:
-    """The context to run on, and whether it is to end with the training."""
+    """Returns the context to run on, and whether it is to end with the training."""
     from pyspark import SparkContext
 
     if given is not None:

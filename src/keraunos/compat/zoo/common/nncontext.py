@@ -31,7 +31,7 @@ __all__ = [
     "stop_spark_standalone",
     "warnings",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 # What spark-analytics-zoo.conf had, but for a setting that Spark dropped in 1.6.
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 
 class ZooContext:
-    """What a program asked for before its context is made.
+    """The program's settings before its context is created.
 
     `log_output` asked for the output of Spark's process. That comes with the program's own in any case, as long as
     nobody redirects it.
@@ -61,7 +61,7 @@ class ZooContext:
 def init_nncontext(
     conf: SparkConf | str | None = None, spark_log_level: str = "WARN", redirect_spark_log: bool | None = None
 ) -> SparkContext:
-    """The running Spark context, or a new one.
+    """Returns the running Spark context, or a new one.
 
     Args:
         conf: the configuration of a new context, or its application's name.
@@ -88,7 +88,7 @@ def init_nncontext(
 
 
 def getOrCreateSparkContext(conf: SparkConf | None = None, appName: str | None = None) -> SparkContext:
-    """The running Spark context, or a new one."""
+    """Returns the running Spark context, or a new one."""
     conf = init_spark_conf() if conf is None else conf
     context = SparkContext.getOrCreate(conf if appName is None else conf.setAppName(appName))
     session_of(context).choose_own_python()
@@ -96,7 +96,7 @@ def getOrCreateSparkContext(conf: SparkConf | None = None, appName: str | None =
 
 
 def get_optimizer_version(bigdl_type: str = "float") -> str:
-    """The only one that there is."""
+    """Returns the only one that there is."""
     del bigdl_type
     return "optimizerV1"
 
@@ -111,7 +111,7 @@ def set_optimizer_version(optimizerVersion: str, bigdl_type: str = "float") -> N
 
 
 def init_spark_conf(conf: dict[str, str] | None = None) -> SparkConf:
-    """A Spark configuration with the given keys, over those that Analytics Zoo set.
+    """Returns a Spark configuration with the given keys, over those that Analytics Zoo set.
 
     Nothing has to be set for training; programs read these.
     """
@@ -125,7 +125,7 @@ def init_spark_on_local(
     spark_log_level: str = "WARN",
     redirect_spark_log: bool | None = None,
 ) -> SparkContext:
-    """A Spark context on this machine with so many task slots; `"*"` for one a core."""
+    """Returns a Spark context on this machine with this many task slots; `"*"` for one per core."""
     if cores != "*" and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
         raise JobError(f"`cores` must be a whole number of at least 1, or '*'. Received: {cores!r}.")
     if python_location is not None:

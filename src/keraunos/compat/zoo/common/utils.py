@@ -37,12 +37,12 @@ __all__ = [
 
 
 def convert_to_safe_path(input_path: str, follow_symlinks: bool = True) -> str:
-    """The absolute path, with links resolved or not."""
+    """Returns the absolute path, with links resolved or not."""
     return str(Path(input_path).resolve()) if follow_symlinks else os.path.abspath(input_path)  # noqa: PTH100 - links
 
 
 def to_list_of_numpy(elements: Any) -> list[Any]:
-    """A list of arrays, of one array or number or of a list of such."""
+    """Returns a list of arrays, of one array or number or of a list of such."""
     given = elements if isinstance(elements, list) else [elements]
     wrong = [each for each in given if not isinstance(each, np.ndarray) and not np.isscalar(each)]
     if wrong:
@@ -51,17 +51,17 @@ def to_list_of_numpy(elements: Any) -> list[Any]:
 
 
 def is_local_path(path: str) -> bool:
-    """Whether a path is one of this machine's."""
+    """Returns whether a path is one of this machine's."""
     return urlparse(path).scheme.lower() in ("", "file")
 
 
 def append_suffix(prefix: str, path: str) -> str:
-    """A file's name with the ending of another path."""
+    """Returns a file's name with the ending of another path."""
     return f"{prefix}.{path.rsplit('.', maxsplit=1)[-1]}"
 
 
 def get_file_list(path: str, recursive: bool = False) -> list[str]:
-    """The files in a folder under any Hadoop path, or below it."""
+    """Returns the files in a folder under any Hadoop path, or below it."""
     if recursive:
         raise JobError("`recursive` must be False here. Received: True. List each folder.")
     folder = given_path(path)
@@ -71,7 +71,7 @@ def get_file_list(path: str, recursive: bool = False) -> list[str]:
 def get_remote_file_to_local(remote_path: str, local_path: str, over_write: bool = False) -> None:
     """Copy a file under any Hadoop path to this machine."""
     if Path(local_path).exists() and not over_write:
-        raise JobError(f"`local_path` must be free, or `over_write` True. Received: {local_path!r}, which is there.")
+        raise JobError(f"`local_path` must not exist, or `over_write` must be True. Received: {local_path!r}.")
     with given_path(remote_path, "remote_path").local() as copy:
         given_path(local_path, "local_path").replace(copy.read_bytes())
 
@@ -80,7 +80,7 @@ def put_local_file_to_remote(local_path: str, remote_path: str, over_write: bool
     """Copy a file of this machine to any Hadoop path."""
     file = given_path(remote_path, "remote_path")
     if not over_write and file.exists():
-        raise JobError(f"`remote_path` must be free, or `over_write` True. Received: {remote_path!r}, which is there.")
+        raise JobError(f"`remote_path` must not exist, or `over_write` must be True. Received: {remote_path!r}.")
     file.replace(Path(local_path).read_bytes())
 
 

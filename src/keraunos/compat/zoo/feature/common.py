@@ -41,7 +41,7 @@ __all__ = [
     "os",
     "sys",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 _ELSEWHERE = {
@@ -66,7 +66,7 @@ class ChainedPreprocessing(Preprocessing):
         return any(each.draws for each in self.transformers)
 
     def transform(self, value: Any) -> Any:
-        """What the last of them makes of a value."""
+        """Returns the result of the last step for a value."""
         for each in self.transformers:
             value = each.transform(value)
         return value
@@ -79,7 +79,7 @@ class ScalarToTensor(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> Floats:
-        """The array."""
+        """Returns the array."""
         found = _numbers(value, "ScalarToTensor")
         if found.size != 1:
             raise DataError(f"ScalarToTensor must be given numbers. Received: {_told(value)}. Use SeqToTensor.")
@@ -94,7 +94,7 @@ class SeqToTensor(Preprocessing):
         self.size = _sizes(size, "size")
 
     def transform(self, value: Any) -> Floats:
-        """The array."""
+        """Returns the array."""
         return _shaped(_numbers(value, type(self).__name__), self.size, type(self).__name__)
 
 
@@ -122,7 +122,7 @@ class SeqToMultipleTensors(Preprocessing):
         self.size = [_sizes(each, "size") for each in size]
 
     def transform(self, value: Any) -> list[Floats]:
-        """The arrays."""
+        """Returns the arrays."""
         found = _numbers(value, "SeqToMultipleTensors").reshape(-1)
         lengths = [int(np.prod(each)) for each in self.size]
         if found.size != sum(lengths):
@@ -140,12 +140,12 @@ class TensorToSample(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> Sample:
-        """The record."""
+        """Returns the record."""
         return Sample.from_ndarray(value, [])
 
 
 class FeatureLabelPreprocessing(Preprocessing):
-    """A pair of a feature and a label, which may be `None`, as a record; each has a step of its own."""
+    """A pair of a feature and a label, which may be `None`, as a record; each has its own step."""
 
     def __init__(self, feature_transformer: Any, label_transformer: Any, bigdl_type: str = "float") -> None:
         del bigdl_type
@@ -158,7 +158,7 @@ class FeatureLabelPreprocessing(Preprocessing):
         return self.feature_transformer.draws or self.label_transformer.draws
 
     def transform(self, value: Any) -> Sample:
-        """The record."""
+        """Returns the record."""
         if not isinstance(value, (list, tuple)) or len(value) != 2:
             raise DataError(
                 f"FeatureLabelPreprocessing must be given pairs of a feature and a label. Received: {_told(value)}. "
@@ -184,7 +184,7 @@ class FeatureToTupleAdapter(Preprocessing):
         return self.sample_transformer.draws
 
     def transform(self, value: Any) -> Any:
-        """What the step makes of the feature and no label."""
+        """Returns the step's result for the feature, without a label."""
         return self.sample_transformer.transform((value, None))
 
 
@@ -201,7 +201,7 @@ class BigDLAdapter(Preprocessing):
         return self.bigdl_transformer.draws
 
     def transform(self, value: Any) -> Any:
-        """What the step makes of it."""
+        """Returns the step's result."""
         return self.bigdl_transformer.transform(value)
 
 
@@ -212,7 +212,7 @@ class ToTuple(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> tuple[Any, None]:
-        """The pair."""
+        """Returns the pair."""
         return value, None
 
 

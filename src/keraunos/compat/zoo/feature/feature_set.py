@@ -14,7 +14,7 @@ from keraunos.session.registry import started_session
 
 
 class FeatureSet:
-    """Elements in an RDD, and how they are kept. Made by one of its functions; nothing runs before a training."""
+    """Elements in an RDD, and how they are stored. Made by one of its functions; nothing runs before a training."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class FeatureSet:
         shuffle: bool = True,
         bigdl_type: str = "float",
     ) -> FeatureSet:
-        """The images of an `ImageFrame`."""
+        """Returns the images of an `ImageFrame`."""
         del bigdl_type
         if not isinstance(image_frame, ImageFrame):
             raise JobError(f"`image_frame` must be an ImageFrame. Received: {type(image_frame).__name__}.")
@@ -54,7 +54,7 @@ class FeatureSet:
         shuffle: bool = True,
         bigdl_type: str = "float",
     ) -> FeatureSet:
-        """The images of an `ImageSet`."""
+        """Returns the images of an `ImageSet`."""
         return cls.image_frame(imageset.to_image_frame(), memory_type, sequential_order, shuffle, bigdl_type)
 
     @classmethod
@@ -66,7 +66,7 @@ class FeatureSet:
         shuffle: bool = True,
         bigdl_type: str = "float",
     ) -> FeatureSet:
-        """The elements of an RDD."""
+        """Returns the elements of an RDD."""
         del bigdl_type
         if not hasattr(rdd, "mapPartitions"):
             raise JobError(f"`rdd` must be an RDD. Received: {type(rdd).__name__}.")
@@ -81,7 +81,7 @@ class FeatureSet:
         shuffle: bool = True,
         bigdl_type: str = "float",
     ) -> FeatureSet:
-        """The records of an RDD of `Sample`s."""
+        """Returns the records of an RDD of `Sample`s."""
         return cls.rdd(rdd, memory_type, sequential_order, shuffle, bigdl_type)
 
     @classmethod
@@ -101,13 +101,13 @@ class FeatureSet:
         )
 
     def transform(self, transformer: Any) -> FeatureSet:
-        """The elements after a step."""
+        """Returns the elements after a step."""
         step = checked_step(transformer, "transformer")
         through = self.elements.mapPartitions(functools.partial(_applied, step), preservesPartitioning=True)
         return FeatureSet(through, self.memory_type, self.sequential_order, self.shuffle, self.draws or step.draws)
 
     def to_dataset(self) -> FeatureSet:
-        """The set itself."""
+        """Returns the set itself."""
         return self
 
 

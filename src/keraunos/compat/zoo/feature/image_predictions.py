@@ -1,4 +1,4 @@
-"""A model's predictions for images, kept with them. Runs on the driver, what it hands to Spark on executors."""
+"""A model's predictions for images, stored with them. Runs on the driver; the tasks run on executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keraunos.launch.predict import predict_rdd
 def predict_image(
     images: Any, source: Any, columns: Columns, *, rows: int, key: str, output_layer: Any = None
 ) -> ImageFrame | ImageSet:
-    """The images of an `ImageFrame` or `ImageSet` with what a model gives for their samples, under a key."""
+    """Returns the images of an `ImageFrame` or `ImageSet` with what a model returns for their samples, under a key."""
     if output_layer is not None:
         raise JobError(
             f"`output_layer` must be left out. Received: {output_layer!r}. Make a model that ends in that layer."
@@ -41,7 +41,7 @@ def answered(pairs: Any, key: str) -> Images:
 
 
 def without_tensors(feature: ImageFeature) -> ImageFeature:
-    """The image without what its pixels can be made to again, which is large."""
+    """Returns the image without what its pixels can be made to again, which is large."""
     return feature.without(TENSOR, SAMPLE)
 
 

@@ -21,7 +21,7 @@ _ELSEWHERE = {"k8s": init_spark_on_k8s, "standalone": init_spark_standalone, "ya
 _MODES = ("local", "spark-submit")
 
 
-class _Settings(type):
+class _OrcaSettings(type):
     """Refuses the settings of parts of Orca that are not here, which would change nothing."""
 
     @property
@@ -37,17 +37,17 @@ class _Settings(type):
         if name != "log_output":
             raise JobError(
                 f"OrcaContext.{name} must be left out: it is a setting of Orca's data and estimators, which are not "
-                f"here. Received: {value!r}. Use zoo.tfpark, zoo.pipeline or keraunos.KerasEstimator."
+                f"supported here. Received: {value!r}. Use zoo.tfpark, zoo.pipeline or keraunos.KerasEstimator."
             )
         super().__setattr__(name, value)
 
 
-class OrcaContext(metaclass=_Settings):
+class OrcaContext(metaclass=_OrcaSettings):
     """Spark's contexts of the program."""
 
     @staticmethod
     def get_spark_context() -> Any:
-        """The running SparkContext."""
+        """Returns the running SparkContext."""
         from pyspark import SparkContext
 
         if SparkContext._active_spark_context is None:
@@ -56,7 +56,7 @@ class OrcaContext(metaclass=_Settings):
 
     @staticmethod
     def get_spark_session() -> Any:
-        """The running SparkSession."""
+        """Returns the running SparkSession."""
         from pyspark.sql import SparkSession
 
         OrcaContext.get_spark_context()
@@ -64,7 +64,7 @@ class OrcaContext(metaclass=_Settings):
 
     @staticmethod
     def get_sql_context() -> Any:
-        """The SQLContext."""
+        """Returns the SQLContext."""
         from pyspark.sql import SQLContext
 
         return SQLContext.getOrCreate(OrcaContext.get_spark_context())
@@ -78,7 +78,7 @@ def init_orca_context(
     init_ray_on_spark: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """A Spark context: on this machine for `"local"`, that of the cluster for `"spark-submit"`.
+    """Returns a Spark context: on this machine for `"local"`, that of the cluster for `"spark-submit"`.
 
     Args:
         cluster_mode: `"local"` or `"spark-submit"`; the others are refused, because spark-submit starts programs there.

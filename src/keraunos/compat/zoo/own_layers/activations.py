@@ -1,6 +1,6 @@
 """Activations of BigDL's that are others in Keras today, or not there. Runs on the driver and on workers.
 
-They are classes, because an archive says in which module a class is, but not where a function is.
+They are classes, because an archive stores the module of a class, but not of a function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Activation:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        """The activation."""
+        """Returns the activation."""
         return cls(**config)
 
 
@@ -35,7 +35,7 @@ class HardSigmoid(_Activation):
     """A fifth of x and a half, between 0 and 1."""
 
     def __call__(self, x: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         return own_layers.hard_sigmoid(x)
 
 
@@ -44,7 +44,7 @@ class SoftMin(_Activation):
     """The softmax of minus x."""
 
     def __call__(self, x: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         return keras.ops.softmax(-x)
 
 
@@ -60,7 +60,7 @@ class RowSoftMax(_Activation):
         self.of_minus = of_minus
 
     def __call__(self, x: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         if len(x.shape) not in {2, 4}:
             name = "SoftMin" if self.of_minus else "SoftMax"
             raise ModelError(
@@ -71,5 +71,5 @@ class RowSoftMax(_Activation):
         return keras.ops.softmax(-x if self.of_minus else x, axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """The argument."""
+        """Returns the argument."""
         return {"of_minus": self.of_minus}

@@ -75,7 +75,7 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]  # Keras is unty
         self.narrow.build((None, None, between))
 
     def call(self, inputs: Any, added: Any = None, training: bool = False) -> Any:
-        """The new vectors of all steps.
+        """Returns the new vectors of all steps.
 
         Args:
             inputs: the vectors of all steps.
@@ -88,11 +88,11 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]  # Keras is unty
         return self.norms[1](normal + self.dropped[1](self.narrow(moved), training=training))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), **self._options}
 
     def _attention(self, inputs: Any, added: Any, training: bool) -> Any:
@@ -198,7 +198,7 @@ class TransformerLayer(Stepping, keras.layers.Layer):  # type: ignore[misc]  # K
         self.pooler.build((None, size))
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """The outputs."""
+        """Returns the outputs."""
         vectors, mask, outputs = self.embedding_layer(self._embedded(inputs), training=training), self._mask(inputs), []
         for block in self.blocks:
             vectors = block(vectors, added=mask, training=training)
@@ -207,13 +207,13 @@ class TransformerLayer(Stepping, keras.layers.Layer):  # type: ignore[misc]  # K
         return [*outputs, pooled] if self.output_all_block else [vectors, pooled]
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         embedding = keras.saving.serialize_keras_object(self.embedding_layer)
         return {**super().get_config(), **self._options, "embedding_layer": embedding}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """The layer that was made with the arguments."""
+        """Returns the layer that was made with the arguments."""
         embedding = keras.saving.deserialize_keras_object(config["embedding_layer"])
         return cls(**{**config, "embedding_layer": embedding})
 
@@ -233,7 +233,7 @@ class TransformerLayer(Stepping, keras.layers.Layer):  # type: ignore[misc]  # K
         bidirectional: bool = False,
         output_all_block: bool = False,
     ) -> TransformerLayer:
-        """A layer with a table for words and positions, whose rows are added up."""
+        """Returns a layer with a table for words and positions, whose rows are added up."""
         table = _table(vocab, hidden_size, initializer_range, "words")
         inputs = [keras.Input((seq_len,)) for _ in range(2)]
         found = keras.layers.Dropout(embedding_drop)(table(inputs[0]) + table(inputs[1]))
@@ -311,7 +311,7 @@ class BERT(TransformerLayer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {name: value for name, value in super().get_config().items() if name != "bidirectional"}
 
     @classmethod
@@ -330,7 +330,7 @@ class BERT(TransformerLayer):
         output_all_block: bool = True,
         bigdl_type: str = "float",
     ) -> BERT:
-        """A layer with tables for words, segments and positions, whose rows are added up and normalized."""
+        """Returns a layer with tables for words, segments and positions, whose rows are added up and normalized."""
         inputs = [keras.Input((seq_len,)) for _ in range(3)]
         rows = (("words", vocab), ("segments", 2), ("positions", seq_len))
         tables = [_table(count, hidden_size, initializer_range, name) for name, count in rows]

@@ -1,6 +1,6 @@
 """Convolutions over images whose channels come first, on any CPU. Runs on the driver and on workers.
 
-TensorFlow has them on GPUs, and on CPUs only where it may use oneDNN's kernels, which depends on the processor.
+TensorFlow has them on GPUs, and on CPUs only if it may use oneDNN's kernels, which depends on the processor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TransposedConv2D(keras.layers.Conv2D):  # type: ignore[misc]  # Keras is u
     """Keras's `Conv2D` for channels first: it moves them to the end, convolves, and moves them back."""
 
     def convolution_op(self, inputs: Any, kernel: Any) -> Any:
-        """The convolution of both."""
+        """Returns the convolution of both."""
         first = self.data_format == "channels_first"
         convolved = ops.conv(
             ops.transpose(inputs, _LAST) if first else inputs,
@@ -41,7 +41,7 @@ class TransposedConv2D(keras.layers.Conv2D):  # type: ignore[misc]  # Keras is u
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class PaddedConv2D(TransposedConv2D):
-    """A convolution of an image with so many rows and columns of zeros around it.
+    """A convolution of an image with this many rows and columns of zeros around it.
 
     Args:
         pads: rows above and below, columns to the left and to the right.
@@ -55,7 +55,7 @@ class PaddedConv2D(TransposedConv2D):
         self.propagate_back = propagate_back
 
     def convolution_op(self, inputs: Any, kernel: Any) -> Any:
-        """The convolution of the padded image."""
+        """Returns the convolution of the padded image."""
         inputs = inputs if self.propagate_back else ops.stop_gradient(inputs)
         around = [(pad, pad) for pad in self.pads]
         first = self.data_format == "channels_first"
@@ -63,7 +63,7 @@ class PaddedConv2D(TransposedConv2D):
         return super().convolution_op(padded, kernel)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the convolution of the padded image."""
+        """Returns that of the convolution of the padded image."""
         rows = 2 if self.data_format == "channels_first" else 1
         padded = list(input_shape)
         for place, pad in zip((rows, rows + 1), self.pads, strict=True):
@@ -71,7 +71,7 @@ class PaddedConv2D(TransposedConv2D):
         return super().compute_output_shape(tuple(padded))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "pads": self.pads, "propagate_back": self.propagate_back}
 
 
@@ -99,7 +99,7 @@ class TransposedDeconvolution2D(keras.layers.Conv2DTranspose):  # type: ignore[m
             )
 
     def call(self, inputs: Any) -> Any:
-        """The transposed convolution."""
+        """Returns the transposed convolution."""
         first = self.data_format == "channels_first"
         outputs = ops.conv_transpose(
             ops.transpose(inputs, _LAST) if first else inputs,
@@ -115,7 +115,7 @@ class TransposedDeconvolution2D(keras.layers.Conv2DTranspose):  # type: ignore[m
         return outputs if self.activation is None else self.activation(outputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "expected": self.expected}
 
 
@@ -129,13 +129,13 @@ class TransposedConvLSTM2D(keras.layers.ConvLSTM2D):  # type: ignore[misc]  # Ke
         super().build((batch, steps, rows, columns, channels), initial_state_shape)
 
     def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False) -> Any:
-        """The last output, or all of them."""
+        """Returns the last output, or all of them."""
         moved = ops.transpose(sequences, (0, 1, 3, 4, 2))
         outputs = super().call(moved, initial_state=initial_state, mask=mask, training=training)
         return ops.transpose(outputs, (0, 1, 4, 2, 3) if self.return_sequences else _FIRST)
 
     def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
-        """The last output's, or that of all."""
+        """Returns the last output's, or that of all."""
         batch, steps, channels, rows, columns = sequences_shape
         found = super().compute_output_shape((batch, steps, rows, columns, channels), initial_state_shape)
         return (*found[:-3], found[-1], *found[-3:-1])

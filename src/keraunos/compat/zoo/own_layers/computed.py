@@ -40,11 +40,11 @@ class Computed(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """There are no weights to make."""
 
     def call(self, inputs: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         return FUNCTIONS[self.function](inputs, **self.options)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "function": self.function, "options": self.options}
 
 
@@ -115,7 +115,7 @@ def _behind_batch(x: Any, dim: int, row: int) -> int:
 
 
 def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function along a dimension, which may be one of rows that have `row` dimensions."""
+    """Returns a function along a dimension, which may be one of rows that have `row` dimensions."""
 
     def call(x: Any, dim: int, row: int = 0, **options: Any) -> Any:
         return function(x, _behind_batch(x, dim, row), **options)

@@ -15,7 +15,7 @@ from keras import ops  # noqa: E402 - the same
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class RReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What is below zero, times a slope that is drawn for each element in training, and is the mean otherwise.
+    """Multiplies negative values by a slope, drawn per element in training, otherwise the mean.
 
     Args:
         lower: the smallest slope.
@@ -32,7 +32,7 @@ class RReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         """There are no weights to make."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         slope: Any = (self.lower + self.upper) / 2
         if training:
             slope = keras.random.uniform(
@@ -41,11 +41,11 @@ class RReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return ops.where(inputs > 0, inputs, inputs * slope)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "lower": self.lower, "upper": self.upper}
 
 
@@ -61,11 +61,11 @@ class GaussianSampler(keras.layers.Layer):  # type: ignore[misc]  # Keras is unt
         """There are no weights to make."""
 
     def call(self, inputs: Any) -> Any:
-        """The numbers that were drawn."""
+        """Returns the numbers that were drawn."""
         mean, log_variance = inputs
         drawn = keras.random.normal(ops.shape(mean), dtype=mean.dtype, seed=self.seed_generator)
         return mean + ops.exp(log_variance * 0.5) * drawn
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the means."""
+        """Returns that of the means."""
         return input_shape[0]

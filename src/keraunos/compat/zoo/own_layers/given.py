@@ -1,4 +1,4 @@
-"""An initializer that gives the values it was given. Runs on the driver and on workers."""
+"""An initializer that returns given values. Runs on the driver and on workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GivenValues(keras.initializers.Initializer):  # type: ignore[misc]  # Kera
         self.values = None if values is None else np.asarray(values, dtype=np.float32)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The values."""
+        """Returns the values."""
         if self.values is None:
             return keras.ops.zeros(shape, dtype=dtype)
         if tuple(shape) != self.values.shape:
@@ -37,5 +37,5 @@ class GivenValues(keras.initializers.Initializer):  # type: ignore[misc]  # Kera
         return keras.ops.convert_to_tensor(self.values, dtype=dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """No values: an archive has those that the weight has by then."""
+        """Returns no values: an archive contains the weight's own values."""
         return {}

@@ -19,7 +19,7 @@ class RunningNormalization(keras.layers.BatchNormalization):  # type: ignore[mis
     """Keras's, but for the running variance, which moves to that of a sample: n - 1 divides its squares, and not n."""
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """The normalized inputs."""
+        """Returns the normalized inputs."""
         if not training or not self.trainable:
             return super().call(inputs, training=training, mask=mask)
         kept = ops.convert_to_tensor(self.moving_variance) * self.momentum
@@ -31,7 +31,7 @@ class RunningNormalization(keras.layers.BatchNormalization):  # type: ignore[mis
 
 
 def _others(inputs: Any, axis: int) -> Any:
-    """How many numbers a channel has."""
+    """Returns how many numbers a channel has."""
     sizes = list(ops.shape(inputs))
     del sizes[axis]
     return math.prod(sizes)

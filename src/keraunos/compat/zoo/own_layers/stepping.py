@@ -18,7 +18,7 @@ import tensorflow as tf  # noqa: E402 - after the backend is settled
 
 @in_tensorflow_2
 def forward(function: Callable[[Any], Any], inputs: Any) -> Any:
-    """The outputs for a batch, as arrays in the nest that the function gives."""
+    """Returns the outputs for a batch, as arrays in the nest that the function returns."""
     return _mapped(lambda each: np.asarray(each.numpy() if tf.is_tensor(each) else each), function(_tensors(inputs)))
 
 
@@ -26,7 +26,7 @@ def forward(function: Callable[[Any], Any], inputs: Any) -> Any:
 def backward(
     function: Callable[[Any], Any], inputs: Any, gradients: Any, variables: Sequence[Any] = ()
 ) -> tuple[Any, list[Array]]:
-    """The gradients by the inputs, in their nest, and by variables, for gradients by the outputs."""
+    """Returns the gradients by the inputs, in their nest, and by variables, for gradients by the outputs."""
     with tf.GradientTape() as tape:
         given = _tensors(inputs)
         for each in tf.nest.flatten(given):
@@ -46,11 +46,11 @@ class Stepping:
     """`forward` and `backward` of a layer that is called with tensors, without its random parts."""
 
     def forward(self, input: Any) -> Any:  # noqa: A002 - BigDL's name
-        """The outputs for a batch."""
+        """Returns the outputs for a batch."""
         return forward(self, input)  # type: ignore[arg-type]  # a layer is callable
 
     def backward(self, input: Any, grad_output: Any) -> Any:  # noqa: A002 - BigDL's name
-        """The gradients by the inputs for gradients by the outputs."""
+        """Returns the gradients by the inputs for gradients by the outputs."""
         return backward(self, input, grad_output)[0]  # type: ignore[arg-type]  # a layer is callable
 
 

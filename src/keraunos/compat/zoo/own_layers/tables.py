@@ -31,7 +31,7 @@ class WordTable(keras.layers.Embedding):  # type: ignore[misc]  # Keras is untyp
         self.padding_value = padding_value
 
     def call(self, inputs: Any) -> Any:
-        """The rows. A number below the first is an error, where Keras would count it from the end."""
+        """Returns the rows. A number below the first is an error, where Keras would count it from the end."""
         numbers = ops.cast(inputs, "int32")
         places, table = numbers - self.first, ops.convert_to_tensor(self.embeddings)
         if self.padding_value is None:
@@ -41,13 +41,13 @@ class WordTable(keras.layers.Embedding):  # type: ignore[misc]  # Keras is untyp
         return found * ops.cast(ops.expand_dims(kept, -1), found.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {**super().get_config(), "first": self.first, "padding_value": self.padding_value}
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class CombinedWords(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """The sum or the mean of a table's rows for the words of each record; 0 stands for no word.
+    """The sum or the mean of a table's rows for the words of each record; 0 means no word.
 
     Args:
         input_dim: the rows of the table; the first one is for the number 1.
@@ -85,7 +85,7 @@ class CombinedWords(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
         )
 
     def call(self, inputs: Any) -> Any:
-        """A vector for each record."""
+        """Returns a vector for each record."""
         several = isinstance(inputs, (list, tuple))
         words = ops.cast(inputs[0] if several else inputs, "int32")
         present = ops.cast(words > 0, self.table.dtype)
@@ -104,12 +104,12 @@ class CombinedWords(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
         return total / ops.where(by == 0, ops.ones_like(by), by)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """A vector for each record."""
+        """Returns a vector for each record."""
         batch = input_shape[0][0] if isinstance(input_shape[0], (list, tuple)) else input_shape[0]
         return (batch, self.output_dim)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "input_dim": self.input_dim,
@@ -137,7 +137,7 @@ class SparseDense(keras.layers.Dense):  # type: ignore[misc]  # Keras is untyped
         self.backward_start, self.backward_length = int(backward_start), int(backward_length)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """The layer's outputs."""
+        """Returns the layer's outputs."""
         first, count = self.backward_start - 1, self.backward_length
         still = ops.stop_gradient(inputs)
         if first >= 0 and count > 0:
@@ -146,7 +146,7 @@ class SparseDense(keras.layers.Dense):  # type: ignore[misc]  # Keras is untyped
         return super().call(still)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "backward_start": self.backward_start,

@@ -65,7 +65,7 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
             )
 
     def call(self, inputs: Any) -> Any:
-        """What was scaled and shifted."""
+        """Returns the scaled and shifted input."""
         found = inputs
         if self.kernel is not None:
             found = found * self._fitted(self.kernel, inputs.shape)
@@ -74,11 +74,11 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
         return found
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "size": self.size,
@@ -91,7 +91,7 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
         }
 
     def _fitted(self, weight: Any, shape: Sequence[int | None]) -> Any:
-        """The weight in a form that is repeated over the batch."""
+        """Returns the weight in a form that is repeated over the batch."""
         row = tuple(shape[1:])
         count = 1
         for each in self.size:
@@ -111,7 +111,7 @@ class ScaleAndShift(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyp
 
 @keras.saving.register_keras_serializable(PACKAGE)
 class ChannelPReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
-    """What is below zero, times a slope that is learned: one for all, or one for each channel.
+    """Multiplies negative values by a trained slope: one for all, or one per channel.
 
     Args:
         planes: the number of channels, the first dimension behind the batch; 0 for one slope.
@@ -133,16 +133,16 @@ class ChannelPReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untype
         self.slope = self.add_weight(name="slope", shape=(self.planes or 1,), initializer=self.initializer)
 
     def call(self, inputs: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         slope = ops.reshape(self.slope, (1, -1, *([1] * (len(inputs.shape) - 2)))) if self.planes else self.slope
         return ops.maximum(inputs, 0) + slope * ops.minimum(inputs, 0)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "planes": self.planes,
@@ -180,18 +180,18 @@ class SReLU(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
             setattr(self, name, self.add_weight(name=name, shape=tuple(shape), initializer=initializer))
 
     def call(self, inputs: Any) -> Any:
-        """The function's value."""
+        """Returns the function's value."""
         right = self.t_left + ops.abs(self.t_right)
         below = ops.minimum(inputs - self.t_left, 0) * self.a_left
         above = ops.maximum(inputs - right, 0) * self.a_right
         return ops.clip(inputs, self.t_left, right) + below + above
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """Returns that of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "initializers": [keras.initializers.serialize(each) for each in self.initializers],
@@ -262,7 +262,7 @@ class LocallyConnected(keras.layers.Layer):  # type: ignore[misc]  # Keras is un
             )
 
     def call(self, inputs: Any) -> Any:
-        """The activation of each place's filters' outputs."""
+        """Returns the activation of each place's filters' outputs."""
         first = self.data_format == "channels_first"
         images = ops.transpose(inputs, (0, 2, 3, 1)) if first else inputs
         steps = len(self.kernel_size) == 1
@@ -279,14 +279,14 @@ class LocallyConnected(keras.layers.Layer):  # type: ignore[misc]  # Keras is un
         return ops.transpose(found, (0, 3, 1, 2)) if first else found
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The places, each with the filters' outputs."""
+        """Returns the places, each with the filters' outputs."""
         places = self._places(input_shape)
         if self.data_format == "channels_first":
             return (input_shape[0], self.filters, *places)
         return (input_shape[0], *places, self.filters)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **super().get_config(),
             "filters": self.filters,

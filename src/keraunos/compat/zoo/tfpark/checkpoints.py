@@ -26,7 +26,7 @@ _MODEL, _METHOD = "model", "optimMethod-TFParkTraining"
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SavedVariables:
     """Variables by name, and where training stood."""
 
     values: dict[str, Array]
@@ -47,8 +47,8 @@ def save_checkpoint(path: str, state: TrainingState, layout: Layout, vector: Vec
     folder.child(f"{_METHOD}.{steps}").replace(json.dumps(where).encode())
 
 
-def read_checkpoint(path: str, version: Any) -> Checkpoint:
-    """What was written after `version` steps."""
+def read_checkpoint(path: str, version: Any) -> SavedVariables:
+    """Returns the checkpoint after `version` steps."""
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise JobError(f"`version` must be a number of steps. Received: {version!r}.")
     folder = given_path(path)
@@ -61,4 +61,4 @@ def read_checkpoint(path: str, version: Any) -> Checkpoint:
     where = json.loads(folder.child(f"{_METHOD}.{version}").read())
     values = arrays_in(folder.child(f"{_MODEL}.{version}").read())
     state = TrainingState.after(where["steps"], where["epochs"], loss=where["loss"], score=where["score"])
-    return Checkpoint(values, state)
+    return SavedVariables(values, state)

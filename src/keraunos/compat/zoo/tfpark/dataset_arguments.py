@@ -1,4 +1,4 @@
-"""What is asked of the arguments of a `TFDataset`. Runs on the driver."""
+"""Checks of the arguments of a `TFDataset`. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from keraunos.errors import JobError
 
 
 def check_batches(batch_size: Any, batch_per_thread: Any) -> bool:
-    """Whether one of the two was given; they are for training and for predictions, so both together are refused."""
+    """Returns whether one of the two was given.
+
+    They are for training and for predictions, so both together are refused.
+    """
     for name, value in (("batch_size", batch_size), ("batch_per_thread", batch_per_thread)):
         if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != -1):
             raise JobError(f"`{name}` must be a whole number of at least 1, or -1 for none. Received: {value!r}.")
@@ -23,7 +26,7 @@ def check_batches(batch_size: Any, batch_per_thread: Any) -> bool:
 
 
 def memory_budget_of(memory_type: Any) -> int | None:
-    """How many bytes of a worker's rows may be in memory; `None` for what the launcher thinks fit."""
+    """Returns how many bytes of a worker's rows may be in memory; `None` for what the launcher thinks fit."""
     if memory_type == "DRAM":
         return None
     if isinstance(memory_type, str) and re.fullmatch(r"DISK_\d+|DISK_AND_DRAM(\(\d+\))?", memory_type):
@@ -36,7 +39,7 @@ def memory_budget_of(memory_type: Any) -> int | None:
 
 
 def refused(name: str, what: str, instead: str) -> JobError:
-    """What a way to make a dataset that is not here raises."""
+    """Returns the error for an unsupported way to create a dataset."""
     return JobError(
         f"TFDataset.{name} must be replaced: there is no such thing here as {what}. {instead}, and use "
         "TFDataset.from_dataframe or TFDataset.from_rdd."

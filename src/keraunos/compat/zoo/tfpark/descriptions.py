@@ -1,4 +1,4 @@
-"""What a user says of a record's tensors, as a structure. Runs on the driver."""
+"""Converts a user's description of a record's tensors to a structure. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keraunos.errors import JobError
 
 
 def listed(names: Any, shapes: Any, types: Any) -> list[TensorMeta]:
-    """The tensors of records that are plain lists."""
+    """Returns the tensors of records that are plain lists."""
     names = ["features", "labels"] if names is None else list(names)
     shapes = [None] * len(names) if shapes is None else list(shapes)
     types = ["float32"] * len(names) if types is None else list(types)
@@ -24,7 +24,10 @@ def listed(names: Any, shapes: Any, types: Any) -> list[TensorMeta]:
 
 
 def described(features: Any, labels: Any, names: Any = None) -> tuple[Any, ...]:
-    """The structure of records that are (features, labels), or features alone; `names` are for its tensors in order."""
+    """Returns the structure of records that are (features, labels), or features alone.
+
+    `names` are for its tensors in order.
+    """
     parts = [_placed(_leaves(features, "features"), "features")]
     if labels is not None:
         parts.append(_placed(_leaves(labels, "labels"), "labels"))
@@ -41,7 +44,7 @@ def described(features: Any, labels: Any, names: Any = None) -> tuple[Any, ...]:
 
 
 def _placed(structure: Any, name: str) -> Any:
-    """Names by place: those of a plain list are Analytics Zoo's, `list_input_0` and so on."""
+    """Returns names by place: those of a plain list are Analytics Zoo's, `list_input_0` and so on."""
     plain = isinstance(structure, list) and all(isinstance(each, TensorMeta) for each in structure)
     return named(structure, "list_input" if plain else name)
 
@@ -62,7 +65,7 @@ def _leaves(description: Any, argument: str) -> Any:
 
 
 def named_pair(structure: Any) -> Any:
-    """Names for the leaves of a nest that has none; the parts of a pair are features and labels."""
+    """Returns names for the leaves of a nest that has none; the parts of a pair are features and labels."""
     if isinstance(structure, tuple) and len(structure) == 2:
         return with_unique_names((named(structure[0], "features"), named(structure[1], "labels")))
     return with_unique_names(named(structure, "features"))

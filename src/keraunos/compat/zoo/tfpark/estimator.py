@@ -1,7 +1,7 @@
 """Analytics Zoo's `TFEstimator`: a model function that is trained, measured and asked on Spark. Runs on the driver.
 
 `TFEstimator(estimator)` and `TFEstimator.from_model_fn(model_fn)` are the last form: the model function makes its
-`train_op` with a `ZooOptimizer`. `TFEstimator(model_fn, optimizer)` is the form before it: the function gives a
+`train_op` with a `ZooOptimizer`. `TFEstimator(model_fn, optimizer)` is the form before it: the function returns a
 `TFEstimatorSpec` without a `train_op`, and the optimizer is the estimator's.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod
 from keraunos.compat.zoo.bigdl.optim.triggers import EveryEpoch, MaxIteration, SeveralIteration
-from keraunos.compat.zoo.tfpark.estimator_measures import Measures, Results
+from keraunos.compat.zoo.tfpark.estimator_measures import EstimatorResults, Measures
 from keraunos.compat.zoo.tfpark.structure import flatten, pack
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
@@ -29,7 +29,7 @@ _TRAIN, _EVAL, _PREDICT = "train", "eval", "infer"
 
 
 class TFEstimatorSpec:
-    """What a model function of the older form gives: predictions, and a loss in training and evaluation."""
+    """The result of a model function of the older form: predictions, and a loss in training and evaluation."""
 
     def __init__(self, mode: str, predictions: Any = None, loss: Any = None) -> None:
         self.mode = mode
@@ -42,7 +42,7 @@ class TFEstimator:
 
     Args:
         estimator: a `tf.estimator.Estimator` whose `train_op` comes from a `ZooOptimizer`; or, in the older form, a
-            model function that gives a `TFEstimatorSpec`.
+            model function that returns a `TFEstimatorSpec`.
         optimizer: the older form's optimizer, of `tf.train` or of `bigdl.optim.optimizer`.
         model_dir: the older form's folder of checkpoints; so are the arguments behind it what
             `tf.estimator.Estimator` takes.
@@ -93,7 +93,7 @@ class TFEstimator:
         params: Any = None,
         warm_start_from: Any = None,
     ) -> TFEstimator:
-        """The estimator of a model function that gives a `tf.estimator.EstimatorSpec`."""
+        """Returns the estimator of a model function that returns a `tf.estimator.EstimatorSpec`."""
         from keraunos.compat.tensorflow1.estimator._estimator import Estimator
 
         return cls(Estimator(model_fn, model_dir, config, params, warm_start_from))
@@ -122,13 +122,13 @@ class TFEstimator:
         self.train_summary = summary
 
     def set_val_summary(self, summary: Any) -> None:
-        """Note what validations of later trainings give."""
+        """Write the results of validations in later trainings."""
         self.val_summary = summary
 
     def train(self, input_fn: Callable[..., Any], steps: int | None = None, session_config: Any = None) -> TFEstimator:
-        """Train for so many more steps, from the newest checkpoint in `model_dir`, and write a new one; gives itself.
+        """Train for more steps, from the newest checkpoint in `model_dir`, and write a new one. Returns itself.
 
-        Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` trains in this process.
+        If `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` trains in this process.
         """
         import tensorflow as tf
 
@@ -160,12 +160,12 @@ class TFEstimator:
         steps: int | None = None,
         checkpoint_path: str | None = None,
     ) -> Any:
-        """What validation methods give over all rows, by names such as `acc Top1Accuracy`, and the mean `loss`.
+        """Returns the results of validation methods over all rows, such as `acc Top1Accuracy`, and the mean `loss`.
 
-        Where `input_fn` gives no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
+        If `input_fn` returns no `TFDataset`, `tf.estimator.Estimator` measures what the model function asks for.
 
         Args:
-            input_fn: gives a dataset of (features, labels).
+            input_fn: returns a dataset of (features, labels).
             eval_methods: `"acc"`, `"top5acc"`, `"mae"`, `"auc"`, `"treennaccuracy"` or `"loss"`.
             steps: for the estimator in this process; on Spark all rows are measured.
             checkpoint_path: a checkpoint in place of the newest one in `model_dir`.
@@ -189,14 +189,14 @@ class TFEstimator:
             spec = self._spec(dataset, _EVAL)
             measures = Measures.of(eval_methods, spec.predictions, labels, spec.loss, dataset)
             with self._session(graph, checkpoint_path) as session:
-                return Results.of(measures.over(_measured(session, measures.tensors, dataset)))
+                return EstimatorResults.of(measures.over(_measured(session, measures.tensors, dataset)))
 
     def predict(
         self, input_fn: Callable[..., Any], predict_keys: Any = None, checkpoint_path: str | None = None
     ) -> Any:
-        """An RDD of what the model function predicts for each record, in the records' order.
+        """Returns an RDD of what the model function predicts for each record, in the records' order.
 
-        Its elements are arrays, lists of them, or dicts where the predictions are one. Where `input_fn` gives no
+        Its elements are arrays, lists of them, or dicts where the predictions are one. If `input_fn` returns no
         `TFDataset`, it is a list from `tf.estimator.Estimator`.
         """
         import tensorflow as tf
@@ -213,7 +213,7 @@ class TFEstimator:
             return found if keys is None else found.map(lambda row: _by_key(keys, row))
 
     def _spec(self, dataset: TFDataset, mode: str) -> Any:
-        """What the model function gives for the tensors of a dataset."""
+        """Returns the model function's result for the tensors of a dataset."""
         from keraunos.compat.tensorflow1.estimator._feeding import called
 
         features, labels = _parts(dataset)
@@ -240,7 +240,7 @@ class TFEstimator:
         return EstimatorSpec
 
     def _train_op(self, spec: Any) -> Any:
-        """The operation that trains; `None` where an optim method of BigDL's does."""
+        """Returns the operation that trains; `None` if an optim method of BigDL's does."""
         import tensorflow as tf
 
         if not self._old_form:
@@ -285,7 +285,7 @@ class TFEstimator:
 
     @contextmanager
     def _session(self, graph: Any, path: str | None = None, session_config: Any = None) -> Iterator[Any]:
-        """A session with the values of a checkpoint, or with new ones where there is none."""
+        """A session with the values of a checkpoint, or with new ones if there is none."""
         import tensorflow as tf
 
         from keraunos.compat.tensorflow1._savers import Saver
@@ -303,8 +303,9 @@ class TFEstimator:
     def _check_old_form(self, name: str) -> None:
         if not self._old_form:
             raise JobError(
-                f"{name} must be left out where the model function makes its own train_op. Set the optimizer and clip "
-                "gradients there, between compute_gradients and apply_gradients of the one that ZooOptimizer is around."
+                f"{name} must be left out if the model function makes its own train_op. Set the optimizer and clip "
+                "gradients there, between compute_gradients and apply_gradients of the optimizer inside the "
+                "ZooOptimizer."
             )
 
 
@@ -312,7 +313,7 @@ def _check_alone(others: Mapping[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise JobError(
-                f"`{name}` must be left out where `estimator` is a tf.estimator.Estimator. Received: {value!r}. Give "
+                f"`{name}` must be left out if `estimator` is a tf.estimator.Estimator. Received: {value!r}. Give "
                 "it to the Estimator, or use TFEstimator.from_model_fn."
             )
 
@@ -329,7 +330,7 @@ def _checked_steps(dataset: TFDataset, steps: Any) -> int:
 
 
 def _parts(dataset: TFDataset) -> tuple[Any, Any]:
-    """The tensors of features and of labels; a dataset without labels has only the first.
+    """Returns the tensors of features and of labels; a dataset without labels has only the first.
 
     Those of a dataset without any batch are of a single record.
     """
@@ -351,21 +352,21 @@ def _apart(tensors: Any) -> tuple[Any, Any]:
 
 
 def _predicted(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    """What tensors are for each record; for a record at a time where the graph is made for single ones."""
+    """Returns the values of tensors for each record, one record at a time if the graph requires it."""
     predictor = TFPredictor(session, outputs)
     return predictor.predict() if dataset.has_batch else predictor.predict_rows(1)
 
 
 def _measured(session: Any, outputs: Any, dataset: TFDataset) -> Any:
-    """The same as an RDD, of images too."""
+    """Returns the same as an RDD, of images too."""
     return TFPredictor(session, outputs).predict_rows(None if dataset.has_batch else 1)
 
 
 def _asked(predictions: Any, keys: Any) -> tuple[list[str] | None, list[Any]]:
-    """The keys of what is asked for, where the predictions are a dict, and its tensors."""
+    """Returns the keys of what is asked for, where the predictions are a dict, and its tensors."""
     if not isinstance(predictions, Mapping):
         if keys is not None:
-            raise JobError(f"`predict_keys` must be left out where the predictions are no dict. Received: {keys!r}.")
+            raise JobError(f"`predict_keys` must be left out if the predictions are not a dict. Received: {keys!r}.")
         return None, flatten(predictions)
     wanted = sorted(predictions) if not keys else [keys] if isinstance(keys, str) else list(keys)
     missing = [key for key in wanted if key not in predictions]

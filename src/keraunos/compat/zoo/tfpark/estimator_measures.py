@@ -1,4 +1,4 @@
-"""What a `TFEstimator` measures: validation methods by name, on the rows that Spark predicts for.
+"""The measures of a `TFEstimator`: validation methods by name, on the rows that Spark predicts for.
 
 Runs on the driver and on executors.
 """
@@ -22,19 +22,19 @@ from keraunos.errors import JobError, one_of
 _METHODS = {**METHODS, "treennaccuracy": "TreeNNAccuracy()"}
 _LOSS = "loss"
 _PORTION = 1024
-# The keys of predictions that are looked at.
+# The keys of predictions that are used.
 _LOGISTIC, _LOGITS, _NUMBERS = "logistic", "logits", "predictions"
 
 
-class Results(dict[str, float]):
+class EstimatorResults(dict[str, float]):
     """Results by the names of Analytics Zoo's last form, such as `acc Top1Accuracy`.
 
     They are also found by the name that was asked for, and by the method's alone, as before.
     """
 
     @classmethod
-    def of(cls, found: Mapping[str, float]) -> Results:
-        """The results of methods by the names that they were asked for by."""
+    def of(cls, found: Mapping[str, float]) -> EstimatorResults:
+        """Returns the results of methods by the names that they were asked for by."""
         return cls(
             {name if name == _LOSS else f"{name} {_METHODS[name.lower()]}": value for name, value in found.items()}
         )
@@ -48,7 +48,7 @@ class Results(dict[str, float]):
 
 @dataclass(frozen=True)
 class Measures:
-    """Validation methods by name, and the tensors whose rows they look at."""
+    """Validation methods by name, and the tensors whose rows they use."""
 
     methods: Mapping[str, ValidationMethod]
     tensors: list[Any]
@@ -56,7 +56,7 @@ class Measures:
 
     @classmethod
     def of(cls, names: Sequence[str], predictions: Any, labels: Any, loss: Any, dataset: Any) -> Measures:
-        """What names stand for, for a model's predictions and loss."""
+        """Returns the methods of names, for a model's predictions and loss."""
         import tensorflow as tf
 
         unknown = [name for name in names if name != _LOSS and name.lower() not in _METHODS]
@@ -79,7 +79,7 @@ class Measures:
         return cls(methods, tensors, _LOSS in names)
 
     def over(self, predicted: Any) -> dict[str, float]:
-        """The results over an RDD of rows of the tensors."""
+        """Returns the results over an RDD of rows of the tensors."""
         methods = dict(self.methods)
         task = functools.partial(_states, list(methods.values()), self.measures_loss)
         found = predicted.mapPartitions(task).collect()
@@ -96,7 +96,7 @@ class Measures:
 
 
 def _states(methods: Sequence[ValidationMethod], measures_loss: bool, rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """What the rows of a partition add, portion by portion."""
+    """Yields the states of a partition's rows, portion by portion."""
     left = iter(rows)
     while portion := list(islice(left, _PORTION)):
         columns = list(zip(*(row if isinstance(row, list) else [row] for row in portion), strict=True))
@@ -110,7 +110,7 @@ def _states(methods: Sequence[ValidationMethod], measures_loss: bool, rows: Iter
 
 
 def _output(predictions: Any, methods: Mapping[str, ValidationMethod]) -> Any:
-    """The tensor that methods compare with the labels."""
+    """Returns the tensor that methods compare with the labels."""
     if not isinstance(predictions, Mapping):
         outputs = flatten(predictions)
         if len(outputs) != 1:

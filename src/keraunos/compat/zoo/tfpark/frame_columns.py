@@ -1,4 +1,4 @@
-"""What tensors the columns of a DataFrame become. Runs on the driver."""
+"""The tensors for the columns of a DataFrame. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCALARS: Sequence[tuple[Any, str]] = (
 
 
 def column_metas(dataframe: Any, columns: Any, argument: str) -> list[TensorMeta]:
-    """The tensors of some columns; the length of arrays and vectors is that of the first row's."""
+    """Returns the tensors of some columns; the length of arrays and vectors is that of the first row's."""
     if not isinstance(dataframe, DataFrame):
         raise JobError(f"The rows must be a Spark DataFrame. Received: {type(dataframe).__name__}.")
     names = [columns] if isinstance(columns, str) else columns

@@ -38,20 +38,20 @@ class ImageRows(RowSource):
         self._structure = structure
 
     def partitions(self) -> int:
-        """Those of the images."""
+        """Returns those of the images."""
         return int(self._features.getNumPartitions())
 
     def training(self, workers: int) -> Any:
-        """The records; the launcher coalesces the partitions."""
+        """Returns the records; the launcher coalesces the partitions."""
         return self.records()
 
     def records(self) -> Any:
-        """The records, flat."""
+        """Returns the records, flat."""
         task = functools.partial(_flat_samples, self._structure)
         return self._features.mapPartitions(task, preservesPartitioning=True)
 
     def predicted(self, places: Sequence[int], source: Any, columns: Any, rows: int) -> Any:
-        """The images with what a model gives for them; some entries of each record feed it."""
+        """Returns the images with what a model returns for them; some entries of each record feed it."""
         task = functools.partial(_with_records, self._structure, tuple(places))
         pairs = self._features.mapPartitions(task, preservesPartitioning=True)
         return set_of(answered(predict_rdd(pairs, source, columns, rows, kept=True), PREDICT))
@@ -74,21 +74,21 @@ class FeatureRows(RowSource):
         self.kept_as = (dataset.memory_type, dataset.sequential_order, dataset.shuffle)
 
     def partitions(self) -> int:
-        """Those of the elements."""
+        """Returns those of the elements."""
         return int(self._elements.getNumPartitions())
 
     def training(self, workers: int) -> Any:
-        """The records; the launcher coalesces the partitions."""
+        """Returns the records; the launcher coalesces the partitions."""
         return self.records()
 
     def records(self) -> Any:
-        """The records, flat."""
+        """Returns the records, flat."""
         task = functools.partial(_flat_samples, self._structure)
         return self._elements.mapPartitions(task, preservesPartitioning=True)
 
 
 def image_rows(image_set: Any, image: Any, label: Any, validation: Any) -> tuple[ImageRows, Any, ImageRows | None]:
-    """The rows of an `ImageSet`, their structure, and the rows to validate on."""
+    """Returns the rows of an `ImageSet`, their structure, and the rows to validate on."""
     structure = described(image, label)
     others = None if validation is None else ImageRows(validation, structure, "validation_image_set")
     return ImageRows(image_set, structure), structure, others
@@ -97,7 +97,7 @@ def image_rows(image_set: Any, image: Any, label: Any, validation: Any) -> tuple
 def feature_rows(
     dataset: Any, features: Any, labels: Any, validation: Any
 ) -> tuple[FeatureRows, Any, FeatureRows | None]:
-    """The rows of a `FeatureSet`, their structure, and the rows to validate on."""
+    """Returns the rows of a `FeatureSet`, their structure, and the rows to validate on."""
     structure = described(features, labels)
     others = None if validation is None else FeatureRows(validation, structure, "validation_dataset")
     return FeatureRows(dataset, structure), structure, others
@@ -131,7 +131,7 @@ def _sample(element: Any) -> Sample:
 
 
 def _flat(structure: Any, sample: Sample, number: int, *, alone: bool = False) -> tuple[Any, ...]:
-    """The arrays of a record, which must be those that the structure describes."""
+    """Returns the arrays of a record, which must be those that the structure describes."""
     given = [sample.features] if alone else [sample.features, sample.labels][: len(structure)]
     leaves: list[Any] = []
     for part, tensors, name in zip(structure, given, ("features", "labels"), strict=False):

@@ -22,7 +22,10 @@ _PHASE = "keras_learning_phase"
 
 
 def is_in_graph(model: Any) -> bool:
-    """Whether it is a Keras 2 model whose tensors are those of a graph; one that was made in eager mode is refused."""
+    """Returns whether it is a Keras 2 model whose tensors are those of a graph.
+
+    One that was made in eager mode is refused.
+    """
     outputs = getattr(model, "outputs", None) or []
     if outputs and type(outputs[0]).__module__.startswith("tensorflow.") and hasattr(outputs[0], "graph"):
         return True
@@ -43,7 +46,7 @@ def trained_keras_graph(
     trains: bool = True,
     session_config: Any = None,
 ) -> TrainedGraph:
-    """The graph of a compiled model; with `own_optimizer`, one whose Keras optimizer applies the gradients.
+    """Returns the graph of a compiled model; with `own_optimizer`, one whose Keras optimizer applies the gradients.
 
     With `trains=False` it is only measured, and the dataset may be one for predictions.
     """
@@ -83,7 +86,7 @@ def session_of(model: Any) -> Any:
 
 
 def fed_features(model: Any, dataset: TFDataset) -> dict[str, Any]:
-    """The placeholder for each tensor of the dataset that the model takes as an input, by the tensor's name."""
+    """Returns the placeholder for each tensor of the dataset that the model takes as an input, by the tensor's name."""
     inputs = dict(zip(model.input_names, model.inputs, strict=True))
     return _paired(dataset.features_and_labels(len(inputs))[0], inputs, "features", model)
 
@@ -108,13 +111,13 @@ def _paired(structure: Any, placeholders: Mapping[str, Any], what: str, model: A
 
 
 def _phases(graph: Any) -> dict[Any, tuple[bool, bool]]:
-    """What tells the layers whether they are trained."""
+    """Returns the tensor that switches layers between training and prediction."""
     found = [each for each in graph.get_operations() if each.type == "PlaceholderWithDefault"]
     return {each.outputs[0]: (True, False) for each in found if each.name.rpartition("/")[2].startswith(_PHASE)}
 
 
 def _application(model: Any) -> tuple[Any, dict[Any, Any]]:
-    """The operation with which Keras's optimizer applies gradients, and the tensors that it takes as such."""
+    """Returns the operation with which Keras's optimizer applies gradients, and the tensors that it takes as such."""
     import tensorflow as tf
 
     variables = model.trainable_weights
@@ -124,13 +127,13 @@ def _application(model: Any) -> tuple[Any, dict[Any, Any]]:
         for gradient, variable in zip(raw, variables, strict=True)
         if gradient is not None
     ]
-    # Keras's wrapper of a tf.train optimizer applies gradients and does not say with which operation.
+    # Keras's wrapper of a tf.train optimizer applies gradients, but does not return the operation.
     optimizer = getattr(model.optimizer, "optimizer", model.optimizer)
     return optimizer.apply_gradients(pairs), {variable: gradient for gradient, variable in pairs}
 
 
 def _row_means(model: Any) -> Iterator[tuple[str, Any]]:
-    """The model's metrics that are means over rows, as scalars; any other is refused."""
+    """Yields the model's metrics that are means over rows, as scalars; any other is refused."""
     import tensorflow as tf
 
     compiled: Sequence[Any] = model._compile_metric_functions

@@ -14,7 +14,7 @@ from keraunos.compat.zoo.tfpark.result_names import Results, result_name
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_optimizer import TFOptimizer
 from keraunos.compat.zoo.tfpark.tf_predictor import TFPredictor
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.errors import JobError
 from keraunos.launch.evaluate import evaluate_rdd
@@ -54,7 +54,7 @@ class KerasModel:
         distributed: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Train for some epochs, on Spark where `x` is a `TFDataset` or `distributed` is true, and otherwise here.
+        """Train for some epochs, on Spark if `x` is a `TFDataset` or `distributed` is true, and otherwise here.
 
         Rows to validate on are part of a `TFDataset`. What else Keras's `fit` takes goes to it when it trains here;
         a fit on Spark takes `session_config`, for the sessions of a Keras 2 model's workers.
@@ -87,7 +87,7 @@ class KerasModel:
     def evaluate(
         self, x: Any = None, y: Any = None, batch_per_thread: int | None = None, distributed: bool = False
     ) -> Results:
-        """The loss and the metrics by name, and by place, over all rows.
+        """Returns the loss and the metrics by name, and by place, over all rows.
 
         On Spark the metrics that BigDL has validation methods for go by both names, as in `acc Top1Accuracy`.
         """
@@ -106,7 +106,7 @@ class KerasModel:
         return Results({result_name(name): value for name, value in found.items()})
 
     def predict(self, x: Any, batch_per_thread: int | None = None, distributed: bool = False) -> Any:
-        """What the model gives: an RDD for a `TFDataset`, arrays for arrays."""
+        """Returns the model's outputs: an RDD for a `TFDataset`, arrays for arrays."""
         if isinstance(x, TFDataset):
             _check_alone(batch_per_thread=batch_per_thread)
             _check_batch(x, "batch_per_thread", "predict")
@@ -137,7 +137,7 @@ class KerasModel:
         return names
 
     def get_weights(self) -> list[Any]:
-        """The model's weights."""
+        """Returns the model's weights."""
         return list(self.model.get_weights())
 
     def set_weights(self, weights: Sequence[Any]) -> None:
@@ -164,7 +164,7 @@ class KerasModel:
 
     @staticmethod
     def load_model(path: str) -> KerasModel:
-        """The model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
+        """Returns the model in a file: read by Keras 2 in a program for TensorFlow 1.x, and otherwise by Keras 3."""
         import tensorflow as tf
 
         from keraunos.learners.keras_files import check_keras_2_file, read_file
@@ -177,7 +177,7 @@ class KerasModel:
 
             return KerasModel(tf_keras.models.load_model(str(file)))
 
-    def _measured(self, dataset: TFDataset) -> Trained:
+    def _measured(self, dataset: TFDataset) -> Trainable:
         if is_in_graph(self.model):
             return trained_keras_graph(self.model, dataset, own_optimizer=False, metrics=None, trains=False)
         return TrainedKeras(self.model, dataset, applies_itself=True, trains=False)
@@ -199,7 +199,7 @@ def _check_batch(dataset: TFDataset, argument: str, use: str) -> None:
 def _save(write: Callable[..., Any], file: GivenPath, *, overwrite: bool) -> None:
     """Let Keras write a file, or several."""
     if not overwrite and file.local_path is not None:
-        # Keras asks whoever sits there before it replaces a file.
+        # Keras asks the user before it replaces a file.
         write(str(file.local_path), overwrite=False)
         return
     if not overwrite and file.exists():
@@ -209,10 +209,10 @@ def _save(write: Callable[..., Any], file: GivenPath, *, overwrite: bool) -> Non
 
 
 def _check_alone(**arguments: Any) -> None:
-    """Refuse what a dataset says itself."""
+    """Raises an error for arguments that the dataset already has."""
     for name, value in arguments.items():
         if value is not None:
             raise JobError(
-                f"`{name}` must be left out where `x` is a TFDataset. Received: {value!r}. Give it when the dataset is "
+                f"`{name}` must be left out if `x` is a TFDataset. Received: {value!r}. Give it when the dataset is "
                 "made."
             )

@@ -18,7 +18,7 @@ _NOTE = "_keraunos_zoo_datasets"
 
 
 def placeholders_for(dataset: Any, metas: Sequence[TensorMeta], first: int | None) -> list[Any]:
-    """A dataset's placeholders in the default graph, made there once, with `first` as the length of a batch."""
+    """Returns a dataset's placeholders in the default graph, made there once, with `first` as the length of a batch."""
     import tensorflow as tf
 
     if tf.executing_eagerly():
@@ -40,13 +40,16 @@ def placeholders_for(dataset: Any, metas: Sequence[TensorMeta], first: int | Non
 
 
 def slots_in(graph: Any, dataset: Any) -> dict[str, Any]:
-    """The placeholders that a dataset has in a graph, by the names of its tensors."""
+    """Returns the placeholders that a dataset has in a graph, by the names of its tensors."""
     notes = _notes(graph).items()
     return {slot: graph.get_tensor_by_name(name) for name, (owner, slot) in notes if owner is dataset}
 
 
 def dataset_of(tensors: Iterable[Any], what: str, *, aside: Iterable[Any] | None = None) -> Any:
-    """The one dataset whose placeholders the tensors depend on; `aside` are placeholders that are fed otherwise."""
+    """Returns the one dataset whose placeholders the tensors depend on.
+
+    `aside` are placeholders that are fed otherwise.
+    """
     kept = list(tensors)
     others = {tensor.name for tensor in aside or ()}
     found: dict[int, Any] = {}
@@ -87,7 +90,7 @@ def check_used(dataset: Any, tensors: Iterable[Any], what: str) -> None:
 
 
 def placeholders_of(tensors: Iterable[Any]) -> list[Any]:
-    """The placeholders that tensors or operations depend on, by name."""
+    """Returns the placeholders that tensors or operations depend on, by name."""
     found = closure(getattr(each, "op", each) for each in tensors)
     return [found[name].outputs[0] for name in sorted(found) if found[name].type in PLACEHOLDERS]
 

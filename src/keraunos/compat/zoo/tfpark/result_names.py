@@ -1,4 +1,4 @@
-"""What the results of metrics are called on Spark: Analytics Zoo's names for them. Runs on the driver."""
+"""The names of metrics' results on Spark, as in Analytics Zoo. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Results(dict[str, float]):
 
 
 def result_name(metric: str) -> str:
-    """The name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
+    """Returns the name of a metric in what `evaluate` returns: `loss`, `acc Top1Accuracy`, or the metric's own."""
     method = METHODS.get(metric.lower())
     return metric if method is None else f"{metric} {method}"
 
 
 def summary_tag(metric: str) -> str:
-    """The tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
+    """Returns the tag of a metric in a validation summary: `Loss`, `Top1Accuracy`, or the metric's own name."""
     return "Loss" if metric == "loss" else METHODS.get(metric.lower(), metric)
 
 
 def validation_results(logs: Mapping[str, float]) -> dict[str, float]:
-    """What workers measured on rows to validate on, among the logs of a lap."""
+    """Returns the validation results of workers from the logs of a lap."""
     return {name.removeprefix(VALIDATION): value for name, value in logs.items() if name.startswith(VALIDATION)}

@@ -1,6 +1,6 @@
 """Where the rows of a dataset come from. The classes run on the driver, what they hand to Spark on executors.
 
-Every source gives two things: what a fit trains on, a DataFrame or an RDD of flat records in any order, and the same
+Every source returns two things: the training data, a DataFrame or an RDD of flat records in any order, and the same
 records as an RDD in their own order, for predictions. Nothing is computed before one of them is used.
 """
 
@@ -25,7 +25,7 @@ from keraunos.ml.validation_rows import INDICATOR, with_validation
 from keraunos.session.registry import session_of
 from keraunos.session.session import Session
 
-# The column that says which rows are to validate on.
+# The column that marks validation rows.
 VALIDATION = INDICATOR
 
 
@@ -34,14 +34,14 @@ class RowSource(ABC):
 
     @abstractmethod
     def partitions(self) -> int | None:
-        """How many partitions there are to train on; `None` where as many can be had as are wanted."""
+        """Returns how many partitions there are to train on; `None` if as many can be had as are wanted."""
 
     @abstractmethod
     def training(self, workers: int) -> DataFrame | RDD[Any]:
-        """What a fit with so many workers trains on."""
+        """Returns the training data for a fit with this many workers."""
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
-        """What such a fit trains on, and another source's rows, which are marked, to validate on."""
+        """Returns the training data of such a fit, with the marked rows of another source for validation."""
         training, other = self.training(workers), validation.training(workers)
         assert isinstance(training, RDD)
         assert isinstance(other, RDD)
@@ -50,14 +50,14 @@ class RowSource(ABC):
 
     @abstractmethod
     def records(self) -> RDD[tuple[Any, ...]]:
-        """Flat records, in the order that the user gave them in."""
+        """Flat records, in the order given by the user."""
 
     def columns(self) -> tuple[str, ...] | None:
-        """The columns of `training` where it is a DataFrame, one a tensor; `None` where it is an RDD."""
+        """Returns the columns of `training` where it is a DataFrame, one per tensor; `None` if it is an RDD."""
         return None
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
-        """All rows, brought to the driver, as one array a tensor."""
+        """Returns all rows, collected to the driver, as one array per tensor."""
         entries: list[list[Any]] = [[] for _ in metas]
         records = self.records()
         with worker_environment(session_of(records), "tensorflow"):
@@ -78,15 +78,15 @@ class RddRows(RowSource):
         self._task = functools.partial(flat_records, structure)
 
     def partitions(self) -> int:
-        """The RDD's own."""
+        """Returns the RDD's own."""
         return int(self.rdd.getNumPartitions())
 
     def training(self, workers: int) -> RDD[Any]:
-        """The records, flat; the launcher coalesces the partitions."""
+        """Returns the records, flat; the launcher coalesces the partitions."""
         return self.records()
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """The records, flat."""
+        """Returns the records, flat."""
         return self.rdd.mapPartitions(self._task, preservesPartitioning=True)
 
 
@@ -99,26 +99,26 @@ class ArrayRows(RowSource):
         self._rows = len(self._arrays[0])
 
     def partitions(self) -> int:
-        """One a row, if need be."""
+        """Returns one per row, if need be."""
         return max(1, self._rows)
 
     def training(self, workers: int) -> RDD[Any]:
-        """One portion of the arrays a worker."""
+        """Returns one portion of the arrays per worker."""
         return self._portions(workers)
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> RDD[Any]:
-        """One portion of the arrays of both a worker."""
+        """Returns one portion of the arrays of both a worker."""
         if not isinstance(validation, ArrayRows):
             return super().with_validation(workers, validation, columns)
         both = zip(self._cut(workers), validation._cut(workers), strict=True)
         return self._session.parallelize(list(both), workers).flatMap(_marked_rows_of)
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """One portion of the arrays a slot, in order."""
+        """Returns one portion of the arrays per slot, in order."""
         return self._portions(max(1, min(self._rows, self._session.parallelism)))
 
     def arrays(self, metas: Sequence[TensorMeta]) -> list[Array]:
-        """The arrays, which are here already."""
+        """Returns the arrays, which are here already."""
         return self._arrays
 
     def _portions(self, count: int) -> RDD[Any]:
@@ -130,7 +130,7 @@ class ArrayRows(RowSource):
 
 
 class FrameRows(RowSource):
-    """Columns of a DataFrame, one a tensor."""
+    """Columns of a DataFrame, one per tensor."""
 
     def __init__(self, dataframe: DataFrame, columns: Sequence[str], metas: Sequence[TensorMeta]) -> None:
         self.dataframe = dataframe.select(*(f"`{name}`" for name in columns))
@@ -138,15 +138,15 @@ class FrameRows(RowSource):
         self._metas = tuple(metas)
 
     def partitions(self) -> None:
-        """A DataFrame is brought to as many as there are workers."""
+        """A DataFrame is repartitioned to the number of workers."""
         return
 
     def training(self, workers: int) -> DataFrame:
-        """The DataFrame itself, whose rows go to the workers as Arrow batches."""
+        """Returns the DataFrame itself, whose rows go to the workers as Arrow batches."""
         return self.dataframe
 
     def with_validation(self, workers: int, validation: RowSource, columns: Columns) -> DataFrame | RDD[Any]:
-        """The rows of both DataFrames, dealt out anew to the workers."""
+        """Returns the rows of both DataFrames, redistributed to the workers."""
         if not isinstance(validation, FrameRows):
             return super().with_validation(workers, validation, columns)
         conf = self.dataframe.sparkSession.conf
@@ -159,11 +159,11 @@ class FrameRows(RowSource):
         )
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """The rows as records of arrays."""
+        """Returns the rows as records of arrays."""
         return self.dataframe.rdd.mapPartitions(functools.partial(_rows_to_records, self._metas))
 
     def columns(self) -> tuple[str, ...]:
-        """The DataFrame's columns, in the order of the tensors."""
+        """Returns the DataFrame's columns, in the order of the tensors."""
         return self._columns
 
 
@@ -185,12 +185,12 @@ def stacked(entries: Sequence[Any], meta: TensorMeta) -> Array:
 
 
 def chosen(records: RDD[tuple[Any, ...]], places: Sequence[int]) -> RDD[tuple[Any, ...]]:
-    """The records with some of their entries, in another order."""
+    """Returns the records with some of their entries, in another order."""
     return records.mapPartitions(functools.partial(_chosen, tuple(places)), preservesPartitioning=True)
 
 
 def array_structure(tensors: Any, argument: str) -> tuple[Any, list[Array]]:
-    """The structure of a nest of arrays, without names, and the arrays themselves; float64 becomes float32."""
+    """Returns the structure of a nest of arrays, without names, and the arrays themselves; float64 becomes float32."""
     arrays = [_plain(np.asarray(tensor)) for tensor in flatten(tensors)]
     lengths = {array.shape[0] if array.ndim else -1 for array in arrays}
     if not arrays or len(lengths) != 1 or -1 in lengths:
@@ -216,7 +216,7 @@ def _rows_of(portion: Sequence[Array]) -> Iterator[tuple[Any, ...]]:
 
 
 def _marked_rows_of(portions: tuple[Sequence[Array], Sequence[Array]]) -> Iterator[tuple[Any, ...]]:
-    """Rows to train on and rows to validate on, with a mark behind each."""
+    """Returns rows to train on and rows to validate on, with a mark behind each."""
     return ((*row, mark) for portion, mark in zip(portions, (False, True), strict=True) for row in _rows_of(portion))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def with_seeds(graph: bytes) -> bytes:
-    """The pipeline with a seed for every shuffle that has none; the same ones every time."""
+    """Returns the pipeline with a seed for every shuffle that has none; the same ones every time."""
     from tensorflow.core.framework import graph_pb2
 
     parsed = graph_pb2.GraphDef.FromString(graph)
@@ -24,7 +24,7 @@ def with_seeds(graph: bytes) -> bytes:
 
 
 def _has_no_seed(node: Any, constants: dict[str, Any]) -> bool:
-    """Whether both of its seeds are constants of 0, which stands for none."""
+    """Returns whether both of its seeds are constants of 0, which means no seed."""
     from tensorflow.python.framework import tensor_util
 
     given = [constants.get(name.partition(":")[0]) for name in node.input[2:4]]

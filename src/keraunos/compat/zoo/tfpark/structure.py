@@ -1,4 +1,4 @@
-"""What one record of a dataset looks like: tensors in lists, tuples and dicts. Runs on the driver and on workers.
+"""The structure of a dataset's record: tensors in lists, tuples and dicts. Runs on the driver and on workers.
 
 A structure is a nest whose leaves are `TensorMeta`. Records have the same nest with arrays as leaves; they travel flat,
 one entry a leaf, in the order in which `flatten` meets them.
@@ -22,7 +22,7 @@ _EXCERPT = 80
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """One tensor of a record: its type, the shape of a row (`None` where it is not known) and its name."""
+    """One tensor of a record: its type, the shape of a row (`None` if it is not known) and its name."""
 
     dtype: str
     shape: tuple[int | None, ...] | None
@@ -46,7 +46,7 @@ class TensorMeta:
 
 
 def dtype_name(dtype: Any, name: str) -> str:
-    """The name of a type that a tensor can have."""
+    """Returns the name of a type that a tensor can have."""
     found = str(getattr(dtype, "name", dtype) if not isinstance(dtype, type) else np.dtype(dtype).name)
     found = found.removesuffix("_ref")
     if found in (STRING, "str", "bytes", "object") or np.dtype(object) == dtype or found.startswith(("str", "bytes")):
@@ -64,7 +64,7 @@ def dtype_name(dtype: Any, name: str) -> str:
 
 
 def shape_tuple(shape: Any, name: str) -> tuple[int | None, ...] | None:
-    """A row's shape; `None` and -1 stand for a length that is not known."""
+    """Returns a row's shape; `None` and -1 mean an unknown length."""
     if shape is None or getattr(shape, "rank", 0) is None:
         return None
     entries = shape.as_list() if hasattr(shape, "as_list") else shape
@@ -81,7 +81,7 @@ def shape_tuple(shape: Any, name: str) -> tuple[int | None, ...] | None:
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves of a nest of lists, tuples and dicts; a dict's in the order of its keys."""
+    """Returns the leaves of a nest of lists, tuples and dicts; a dict's in the order of its keys."""
     if isinstance(structure, Mapping):
         return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
     if isinstance(structure, (list, tuple)):
@@ -90,7 +90,7 @@ def flatten(structure: Any) -> list[Any]:
 
 
 def pack(structure: Any, leaves: Sequence[Any]) -> Any:
-    """The nest with other leaves, given in the order of `flatten`."""
+    """Returns the nest with other leaves, given in the order of `flatten`."""
     return _packed(structure, iter(leaves))
 
 
@@ -104,7 +104,7 @@ def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
 
 
 def with_unique_names(structure: Any) -> Any:
-    """The structure with names that columns and placeholders can have, each given once."""
+    """Returns the structure with names that columns and placeholders can have, each given once."""
     taken: set[str] = set()
     renamed = []
     for meta in flatten(structure):
@@ -118,7 +118,7 @@ def with_unique_names(structure: Any) -> Any:
 
 
 def named(structure: Any, name: str) -> Any:
-    """The structure with the leaves' places as their names: `features`, `features_0`, or a dict's key."""
+    """Returns the structure with the leaves' places as their names: `features`, `features_0`, or a dict's key."""
     if isinstance(structure, Mapping):
         return {key: named(each, str(key)) for key, each in structure.items()}
     if isinstance(structure, (list, tuple)):
@@ -129,7 +129,7 @@ def named(structure: Any, name: str) -> Any:
 def flat_records(structure: Any, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """Records as flat tuples of arrays that fit their tensors; runs on executors.
 
-    Where the structure is a plain list, or features alone, a record may have more entries, which are left out.
+    If the structure is a plain list, or features alone, a record may have more entries, which are left out.
     """
     metas = flatten(structure)
     plain = isinstance(structure, list) and all(isinstance(each, TensorMeta) for each in structure)
@@ -145,7 +145,10 @@ def flat_records(structure: Any, records: Iterable[Any]) -> Iterator[tuple[Any, 
 
 
 def conformed(value: Any, meta: TensorMeta, number: int) -> Any:
-    """One entry of a record in the type and shape of its tensor; raises where that would change what it says."""
+    """Returns one entry of a record in the type and shape of its tensor.
+
+    Raises an error if that would change its meaning.
+    """
     if meta.dtype == STRING:
         return _as_bytes(value, meta, number)
     array: Array = np.asarray(value)
@@ -217,7 +220,7 @@ def _cast(array: Array, meta: TensorMeta, number: int, value: Any) -> Array:
 
 
 def _reshaped(array: Array, meta: TensorMeta, number: int) -> Array:
-    """The array in its tensor's shape, from which it may differ in lengths of 1."""
+    """Returns the array in its tensor's shape, from which it may differ in lengths of 1."""
     shape = meta.shape or ()
     if len(array.shape) == len(shape) and all(want in (None, have) for have, want in zip(array.shape, shape)):
         return array

@@ -1,7 +1,7 @@
 """A `tf.data` pipeline that executors run. `TfDataRows` runs on the driver, the reading on executors.
 
 The pipeline travels as TensorFlow's own description of it. Every task runs it and keeps every n-th element, or, with
-`auto_shard_files`, reads only its part of the files; so what the pipeline gives must be the same in every task.
+`auto_shard_files`, reads only its part of the files; so the pipeline must return the same elements in every task.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TfDataRows(RowSource):
         return
 
     def training(self, workers: int) -> RDD[Any]:
-        """One partition a worker."""
+        """Returns one partition per worker."""
         return self._read(workers)
 
     def records(self) -> RDD[tuple[Any, ...]]:
@@ -85,7 +85,7 @@ class TfDataRows(RowSource):
 
 
 def _plain(element_spec: Any) -> Any:
-    """The nest of a dataset's elements with its leaves as they are; namedtuples become tuples."""
+    """Returns the nest of a dataset's elements with unchanged leaves; namedtuples become tuples."""
     if isinstance(element_spec, dict):
         return {key: _plain(each) for key, each in element_spec.items()}
     if isinstance(element_spec, (tuple, list)):
@@ -179,7 +179,7 @@ def _elements(
     threads: tuple[int | None, int | None],
     indices: Iterable[int],
 ) -> Iterator[tuple[Any, ...]]:
-    """The elements that belong to one task."""
+    """Yields the elements that belong to one task."""
     import tensorflow as tf
     from tensorflow.python.data.experimental.ops import distribute
     from tensorflow.python.data.ops import dataset_ops
@@ -190,7 +190,7 @@ def _elements(
     )
     specs = tuple(tf.TensorSpec(shape, dtype) for dtype, shape in types)
     for part in indices:
-        # A graph and a session of their own work whether or not the process has TensorFlow's eager mode.
+        # A separate graph and session work with and without TensorFlow's eager mode in the process.
         with tf.Graph().as_default(), tf.compat.v1.Session(config=configuration) as session:
             # Fed, and no constant: TensorFlow would compute the dataset beforehand, and cannot keep one.
             description = tf.compat.v1.placeholder(tf.string, [])

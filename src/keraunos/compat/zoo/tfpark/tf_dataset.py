@@ -1,7 +1,7 @@
 """Analytics Zoo's `TFDataset`: distributed records that feed a TensorFlow graph. Runs on the driver.
 
 A dataset is made by one of the `from_…` functions and used by a `TFOptimizer` or a `TFPredictor`, which find it through
-the placeholders that it gives out as `tensors`.
+the placeholders in its `tensors`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keraunos.launch.predict import predict_rdd
 from keraunos.session.registry import running_session, session_of
 from keraunos.session.session import Session
 
-# How many rows a prediction takes at once where nothing was said; what it gives does not depend on it.
+# The default number of rows per prediction; the results do not depend on it.
 _PREDICTED_TOGETHER = 128
 
 
@@ -36,10 +36,10 @@ class TFDataset:
 
     Args:
         rows: where the records come from.
-        structure: a nest of `TensorMeta` that says what a record is.
+        structure: a nest of `TensorMeta` that describes a record.
         batch_size: rows of a training step over all workers; any number.
         batch_per_thread: rows that each task takes at once in a prediction.
-        hard_code_batch_size: give the tensors a fixed first dimension. Rows that do not fill a batch are left out of
+        hard_code_batch_size: set a fixed first dimension of the tensors. Rows that do not fill a batch are omitted from
             training, with a warning; predictions are for all rows.
         validation: records to validate on, of the same structure.
         memory_type: `"DRAM"` keeps rows in memory while they fit; `"DISK_n"` and `"DISK_AND_DRAM"` in mapped files.
@@ -128,7 +128,7 @@ class TFDataset:
         sequential_order: bool = False,
         shuffle: bool = True,
     ) -> TFDataset:
-        """The rows of arrays: one, or a nest of them, such as (features, labels)."""
+        """Returns the rows of arrays: one, or a nest of them, such as (features, labels)."""
         session = _session()
         structure, arrays = array_structure(tensors, "tensors")
         structure = named_pair(structure)
@@ -167,7 +167,7 @@ class TFDataset:
         sequential_order: bool = False,
         shuffle: bool = True,
     ) -> TFDataset:
-        """Columns of a DataFrame: one tensor a column; numbers, vectors, arrays of one length, strings."""
+        """Columns of a DataFrame: one tensor per column; numbers, vectors, arrays of one length, strings."""
         features = column_metas(df, feature_cols, "feature_cols")
         labels = column_metas(df, labels_cols, "labels_cols") if labels_cols else []
         metas = [*features, *labels]
@@ -228,7 +228,7 @@ class TFDataset:
         hard_code_batch_size: bool = False,
         validation_string_rdd: Any = None,
     ) -> TFDataset:
-        """One string a record, as the tensor `input`."""
+        """Returns one string per record, as the tensor `input`."""
         structure = [TensorMeta("string", (), "input")]
         validation = validation_string_rdd
         return cls(
@@ -268,11 +268,11 @@ class TFDataset:
         intra_threads: int | None = None,
         auto_shard_files: bool = False,
     ) -> TFDataset:
-        """The elements of a `tf.data.Dataset`, whose pipeline runs on the executors.
+        """Returns the elements of a `tf.data.Dataset`, whose pipeline runs on the executors.
 
         It must consist of TensorFlow's operations only, have an end, and give its elements in one order; predictions
         are made by one task. With `batch_outside` its elements are batches, which are taken apart. `remove_checking`
-        lets through what is refused otherwise. With `auto_shard_files` each task reads files of its own.
+        lets through what is refused otherwise. With `auto_shard_files` each task reads its own files.
         """
         session = _session()
         options: dict[str, Any] = {
@@ -317,7 +317,7 @@ class TFDataset:
         sequential_order: bool = False,
         shuffle: bool = True,
     ) -> TFDataset:
-        """The images of an `ImageSet` that `ImageSetToSample` made records of."""
+        """Returns the images of an `ImageSet` that `ImageSetToSample` made records of."""
         rows, structure, validation = image_rows(image_set, image, label, validation_image_set)
         batches = (batch_size, batch_per_thread, hard_code_batch_size)
         return cls(rows, structure, *batches, validation, memory_type, sequential_order, shuffle)
@@ -338,7 +338,7 @@ class TFDataset:
         hard_code_batch_size: bool = False,
         validation_dataset: Any = None,
     ) -> TFDataset:
-        """The `Sample`s of a `FeatureSet`, such as `ImageFeatureToSample` makes."""
+        """Returns the `Sample`s of a `FeatureSet`, such as `ImageFeatureToSample` makes."""
         rows, structure, validation = feature_rows(dataset, features, labels, validation_dataset)
         return cls(rows, structure, batch_size, batch_per_thread, hard_code_batch_size, validation, *rows.kept_as)
 
@@ -407,7 +407,7 @@ class TFDataset:
         return _PREDICTED_TOGETHER if all(meta.fixed for meta in self.metas) else 1
 
     def features_and_labels(self, inputs: int) -> tuple[Any, Any]:
-        """The structures of what a model with so many inputs takes, and of what it learns."""
+        """Returns the structures of a model's inputs, of which it has this many, and of its labels."""
         structure = self.tensor_structure
         if self.has_labels:
             return structure[0], structure[1]
@@ -418,12 +418,12 @@ class TFDataset:
         return self.metas[:inputs], self.metas[inputs:]
 
     def get_num_partitions(self) -> int:
-        """How many partitions the training has."""
+        """Returns how many partitions the training has."""
         return self.workers
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What fills each of the tensors."""
+        """The column or entry for each of the tensors."""
         columns = self.row_source.columns() or tuple(self.input_names)
         return tuple(
             Slot(meta.name, (column,), shape=meta.shape, kind="bytes" if meta.dtype == STRING else "number")
@@ -431,19 +431,19 @@ class TFDataset:
         )
 
     def columns(self) -> Columns:
-        """What fills the graph's inputs: all tensors, or features and labels apart where records are such pairs."""
+        """The structure of the graph's inputs: all tensors, or features and labels if records are such pairs."""
         slots = self.slots
         features = len(flatten(self.tensor_structure[0])) if self.has_labels else len(slots)
         return Columns(features=slots[:features], labels=slots[features:])
 
     def records_for(self, columns: Columns) -> Any:
-        """An RDD of flat records in their order, with an entry for each of the columns."""
+        """Returns an RDD of flat records in their order, with an entry for each of the columns."""
         return self._entries_of(self.row_source.records(), columns)
 
     def training_rows(self, columns: Columns, workers: int) -> Any:
-        """What so many workers train on, with an entry for each of the columns.
+        """Returns the training data for this many workers, with an entry for each of the columns.
 
-        Where the columns name one that marks rows to validate on, those are among them.
+        If the columns name one that marks rows to validate on, those are among them.
         """
         if columns.validation is None or self.validation_source is None:
             rows = self.row_source.training(workers)
@@ -457,7 +457,7 @@ class TFDataset:
         return records if entries == list(columns.names) else chosen(records, list(map(entries.index, columns.names)))
 
     def predicted(self, columns: Columns, source: Any) -> Any:
-        """What a model gives for each record: an RDD, or the images with it where the records are images."""
+        """Returns a model's output for each record: an RDD, or the images with it if the records are images."""
         if isinstance(self.row_source, ImageRows):
             places = list(map([slot.columns[0] for slot in self.slots].index, columns.names))
             return self.row_source.predicted(places, source, columns, self.rows_predicted_together)

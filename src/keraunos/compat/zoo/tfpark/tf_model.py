@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.formats.registry import load_home
 
 
 class TrainingHelper:
-    """What is trained: `tf_model.training_helper_layer`."""
+    """The trained layer: `tf_model.training_helper_layer`."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: Trainable) -> None:
         self._trained = trained
 
     def get_weights(self) -> list[Any]:
-        """The values of the trained variables now, in the order of their names."""
+        """Returns the values of the trained variables now, in the order of their names."""
         source = self._trained.source()
         layout = self._trained.layout(source)
         values = layout.split(load_home(source).read())[: layout.trainable]
@@ -23,7 +23,7 @@ class TrainingHelper:
 
 
 class TFModel:
-    """What a `TFOptimizer` trains."""
+    """The model of a `TFOptimizer`."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: Trainable) -> None:
         self.training_helper_layer = TrainingHelper(trained)

@@ -20,7 +20,7 @@ from keraunos.compat.zoo.tfpark.keras_graphs import is_in_graph, trained_keras_g
 from keraunos.compat.zoo.tfpark.row_sources import VALIDATION
 from keraunos.compat.zoo.tfpark.tf_dataset import TFDataset
 from keraunos.compat.zoo.tfpark.tf_model import TFModel
-from keraunos.compat.zoo.tfpark.trained import Trained
+from keraunos.compat.zoo.tfpark.trained import Trainable
 from keraunos.compat.zoo.tfpark.trained_graph import Measured, found_graph
 from keraunos.compat.zoo.tfpark.trained_keras import TrainedKeras
 from keraunos.compat.zoo.tfpark.training_hooks import Plan, TrainingHooks
@@ -44,8 +44,8 @@ class TFOptimizer:
         val_outputs: a tensor to validate, or a list of one.
         val_labels: what it is compared with.
         val_method: one of `bigdl.optim.optimizer`'s validation methods, or a list of them.
-        inputs: placeholders for the dataset's tensors, where the loss was not built from them; with `dataset`.
-        dataset: the records, where they are not to be found from the loss.
+        inputs: placeholders for the dataset's tensors, if the loss was not built from them; with `dataset`.
+        dataset: the records, if they are not to be found from the loss.
         clip_norm: the norm that longer gradients are scaled down to.
         clip_value: the range that each element of the gradient is cut to, as a pair, or as a number for both sides.
         metrics: scalars by name, means over a batch's rows, measured in training and validation.
@@ -110,7 +110,7 @@ class TFOptimizer:
         model_dir: str | None = None,
         updates: Sequence[Any] | None = None,
     ) -> TFOptimizer:
-        """An optimizer of a loss; see the class."""
+        """Returns an optimizer of a loss; see the class."""
         return cls(
             loss,
             optim_method,
@@ -145,9 +145,9 @@ class TFOptimizer:
         session_config: Any = None,
         model_dir: str | None = None,
     ) -> TFOptimizer:
-        """An optimizer that applies the gradient of all workers with the graph's own `train_op`.
+        """Returns an optimizer that applies the gradient of all workers with the graph's own `train_op`.
 
-        `train_op` must be what a `ZooOptimizer` around a TensorFlow optimizer gave; that optimizer's state stays with
+        `train_op` must come from a `ZooOptimizer` around a TensorFlow optimizer; that optimizer's state stays with
         the workers.
         """
         graph = found_graph(
@@ -174,7 +174,7 @@ class TFOptimizer:
         metrics: Mapping[str, Any] | None = None,
         optimizer: Any = None,
     ) -> TFOptimizer:
-        """An optimizer of a compiled Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3.
+        """Returns an optimizer of a compiled Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3.
 
         Args:
             keras_model: the model, which has the trained weights after `optimize`.
@@ -184,7 +184,7 @@ class TFOptimizer:
             metrics: scalars by name, means over a batch's rows, beside the compiled metrics; for Keras 2 only.
             optimizer: an optim method to train with in place of the optimizer that the model was compiled with.
         """
-        trained: Trained
+        trained: Trainable
         if is_in_graph(keras_model):
             trained = trained_keras_graph(
                 keras_model,
@@ -213,12 +213,12 @@ class TFOptimizer:
         )
 
     @classmethod
-    def _of(cls, graph: Trained, optim_method: Any, model_dir: str | None) -> TFOptimizer:
+    def _of(cls, graph: Trainable, optim_method: Any, model_dir: str | None) -> TFOptimizer:
         made = cls.__new__(cls)
         made._set_up(graph, optim_method, model_dir)
         return made
 
-    def _set_up(self, graph: Trained, optim_method: Any, model_dir: str | None) -> None:
+    def _set_up(self, graph: Trainable, optim_method: Any, model_dir: str | None) -> None:
         self._graph = graph
         self._method = None if graph.applies_itself else _checked_method(optim_method)
         self._model_dir = model_dir
@@ -237,7 +237,7 @@ class TFOptimizer:
 
     @property
     def tf_model(self) -> TFModel:
-        """What is trained; `tf_model.training_helper_layer.get_weights()` returns its weights."""
+        """The trained model; `tf_model.training_helper_layer.get_weights()` returns its weights."""
         return TFModel(self._graph)
 
     @property
@@ -252,7 +252,7 @@ class TFOptimizer:
         self._train_summary = summary
 
     def set_val_summary(self, summary: ValidationSummary) -> None:
-        """Note what every validation gives."""
+        """Write the results of every validation."""
         if not isinstance(summary, ValidationSummary):
             raise JobError(f"`summary` must be a ValidationSummary. Received: {summary!r}.")
         self._val_summary = summary
@@ -393,13 +393,13 @@ class TFOptimizer:
     def _check_clipping(self, name: str) -> None:
         if self._method is None:
             raise JobError(
-                f"{name} must be left out where the graph's own train_op applies gradients. Clip them in the graph, "
-                "between compute_gradients and apply_gradients of the optimizer that ZooOptimizer is around."
+                f"{name} must be left out if the graph's own train_op applies gradients. Clip them in the graph, "
+                "between compute_gradients and apply_gradients of the optimizer inside the ZooOptimizer."
             )
 
 
 def _checked_method(method: Any) -> OptimMethod | Mapping[str, OptimMethod]:
-    """The method, or methods by beginnings of names; refuses what is neither."""
+    """Returns the method, or methods by beginnings of names; refuses what is neither."""
     combined_rule(method)
     checked: OptimMethod | Mapping[str, OptimMethod] = method
     return checked

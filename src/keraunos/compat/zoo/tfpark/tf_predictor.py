@@ -22,9 +22,9 @@ class TFPredictor:
 
     Args:
         sess: a session with initialised or restored variables.
-        outputs: a tensor, or a list of them, each with one entry a record.
-        inputs: placeholders for the dataset's tensors, where the outputs were not built from them; with `dataset`.
-        dataset: the records, where they are not to be found from the outputs.
+        outputs: a tensor, or a list of them, each with one entry per record.
+        inputs: placeholders for the dataset's tensors, if the outputs were not built from them; with `dataset`.
+        dataset: the records, if they are not to be found from the outputs.
     """
 
     def __init__(self, sess: Any, outputs: Any, inputs: Any = None, dataset: TFDataset | None = None) -> None:
@@ -43,12 +43,12 @@ class TFPredictor:
 
     @classmethod
     def from_outputs(cls, sess: Any, outputs: Any) -> TFPredictor:
-        """A predictor of tensors that were built from a dataset's tensors."""
+        """Returns a predictor of tensors that were built from a dataset's tensors."""
         return cls(sess, outputs)
 
     @classmethod
     def from_keras(cls, keras_model: Any, dataset: TFDataset) -> TFPredictor:
-        """A predictor of a Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3."""
+        """Returns a predictor of a Keras model: of Keras 2 in a TensorFlow graph, or of Keras 3."""
         made = cls.__new__(cls)
         if is_in_graph(keras_model):
             fed = fed_features(keras_model, dataset)
@@ -58,7 +58,7 @@ class TFPredictor:
         return made
 
     def predict(self) -> Any:
-        """An RDD with what the model gives for each record, in the records' order.
+        """Returns an RDD with the model's output for each record, in the records' order.
 
         Its elements are arrays, or lists of arrays where there are several outputs. Of an `ImageSet` it is the images,
         whose `get_predict` has them. Nothing is computed before it is used, and then with the values that the model
@@ -67,7 +67,7 @@ class TFPredictor:
         return self._dataset.predicted(Columns(features=self._slots), self._source())
 
     def predict_rows(self, together: int | None = None) -> Any:
-        """The same RDD, of the records of images too; with so many rows at once, where it is given."""
+        """Returns the same RDD, of the records of images too; with this many rows at once, if given."""
         dataset, columns = self._dataset, Columns(features=self._slots)
         rows = together or dataset.rows_predicted_together
         return predict_rdd(dataset.records_for(columns), self._source(), columns, rows)

@@ -1,7 +1,7 @@
 """`TFNet`: a TensorFlow graph by itself, or as a layer of a Keras model on TensorFlow. Runs on driver and workers.
 
-The class is a Keras layer, so importing this module settles that Keras runs on TensorFlow in this process; where it was
-imported with another backend, that is an error that says so.
+The class is a Keras layer, so importing this module settles that Keras runs on TensorFlow in this process; if it was
+imported with another backend, an error says so.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     @classmethod
     def from_export_folder(cls, folder: str, tf_session_config: Any = None) -> TFNet:
-        """The net in a folder that `export_tf` or `save` wrote."""
+        """Returns the net in a folder that `export_tf` or `save` wrote."""
         return cls(folder, tf_session_config=tf_session_config)
 
     @classmethod
@@ -107,7 +107,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         allow_non_differentiable_input: bool = True,
         tf_session_config: Any = None,
     ) -> TFNet:
-        """The part of a session's graph that leads from `inputs` to `outputs`, with the values it has now."""
+        """Returns the part of a session's graph that leads from `inputs` to `outputs`, with the values it has now."""
         graph = frozen_graph.freeze(sess, inputs, outputs, trainable=True)
         if generate_backward:
             frozen_graph.check_differentiable(graph, every_input=not allow_non_differentiable_input)
@@ -124,7 +124,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         tf_session_config: Any = None,
         init_op: str | None = None,
     ) -> TFNet:
-        """The net of a SavedModel's signature, or between tensors that are named."""
+        """Returns the net of a SavedModel's signature, or between tensors that are named."""
         graph = frozen_graph.read_saved_model(
             model_path, tag, signature, inputs, outputs, init_op=init_op, session_config=tf_session_config
         )
@@ -132,7 +132,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
 
     @property
     def graph(self) -> FrozenGraph:
-        """The graph with the values as they are now."""
+        """The graph with its current values."""
         return self._graph.with_values(self._weights.values()) if self._weights.by_name else self._graph
 
     @property
@@ -142,13 +142,13 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return None if others or not shape.rank else (tuple(shape.as_list()[1:]), str(dtype.name))
 
     def forward(self, x: Any) -> Any:
-        """The outputs for a batch: an array, or a list of arrays."""
+        """Returns the outputs for a batch: an array, or a list of arrays."""
         return _one_or_all(self._running().forward(self.graph, _arrays(x, self._graph.inputs, rows=False)))
 
     def backward(self, x: Any, grad: Any) -> Any:
-        """The gradient by the inputs, where `grad` is that by the outputs; `parameters` then has that by the variables.
+        """The gradient by the inputs, if `grad` is that by the outputs; `parameters` then has that by the variables.
 
-        Zero where an input has no gradient.
+        Zero if an input has no gradient.
         """
         given = _arrays(grad, self._graph.outputs, "grad", rows=False)
         inputs = _arrays(x, self._graph.inputs, rows=False)
@@ -157,7 +157,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return _one_or_all(by_inputs)
 
     def parameters(self) -> dict[str, dict[str, Array]]:
-        """Each variable's `weight` and, after `backward`, its `gradWeight`, by the variable's name."""
+        """Returns each variable's `weight` and, after `backward`, its `gradWeight`, by the variable's name."""
         values = self.graph.values
         return {
             name: {
@@ -174,13 +174,13 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         frozen_graph.write_folder(path, self.graph, trainable=bool(self.trainable))
 
     def predict(self, x: Any, batch_per_thread: int = -1, distributed: bool = True, mini_batch: bool = False) -> Any:
-        """What the net gives for each record: an RDD in the order of the records, or an array with `distributed=False`.
+        """The net's output for each record: an RDD in the order of the records, or an array with `distributed=False`.
 
         Of a net with several outputs it is a list of arrays for each record, and a list of such lists.
 
         Args:
-            x: an array, or a list of arrays for several inputs, with a row a record; or an RDD of records: arrays,
-                lists of arrays, or `Sample`s, of which only the inputs are looked at; or a `TFDataset`.
+            x: an array, or a list of arrays for several inputs, with one row per record; or an RDD of records: arrays,
+                lists of arrays, or `Sample`s, of which only the inputs are inspected; or a `TFDataset`.
             batch_per_thread: rows that are computed at once; -1 for as many as suit. A `TFDataset` has its own.
             distributed: whether executors compute it.
             mini_batch: must be False.
@@ -209,7 +209,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return np.stack(found) if found and len(self._graph.outputs) == 1 else found
 
     def evaluate(self, dataset: Any, batch_size: int, val_methods: Sequence[Any]) -> list[Any]:
-        """What validation methods make of the net's output, which executors compute: an `EvaluatedResult` for each.
+        """The results of validation methods for the net's output, computed on executors: an `EvaluatedResult` for each.
 
         Args:
             dataset: an RDD of `Sample`s, or of lists of arrays, inputs first, then a label; or a `TFDataset` of pairs
@@ -238,7 +238,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         batch_per_partition: int = 4,
         predict_key: str = "predict",
     ) -> Any:
-        """The images of an `ImageFrame` or `ImageSet` with the net's outputs; `share_buffer` has no effect."""
+        """Returns the images of an `ImageFrame` or `ImageSet` with the net's outputs; `share_buffer` has no effect."""
         from keraunos.compat.zoo.tfnet_records import predicted_images
 
         return predicted_images(image_frame, self.graph, batch_per_partition, predict_key, output_layer)
@@ -268,7 +268,7 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The outputs for symbolic or eager tensors."""
+        """Returns the outputs for symbolic or eager tensors."""
         if self._function is None:
             with tf.init_scope():
                 self._function = self._wrapped()
@@ -286,17 +286,17 @@ class TFNet(keras.layers.Layer):  # type: ignore[misc]  # Keras is untyped
         return _one_or_all(list(self._function(*cast, *weights)))
 
     def get_config(self) -> dict[str, Any]:
-        """What makes the layer again; its weights are kept as any layer's."""
+        """Returns the configuration of the layer; its weights are saved like any layer's."""
         config = super().get_config()
         config.pop("autocast", None)
         return {**config, "graph": self._graph.to_json()}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> TFNet:
-        """The layer that `get_config` described."""
+        """Returns the layer that `get_config` described."""
         options = dict(config)
         graph = FrozenGraph.from_json(options.pop("graph"))
-        # Whoever makes the layer from an archive of their own trusts all of its operations.
+        # The caller who makes the layer from an archive trusts all of its operations.
         check_graph(graph.graph_def(), f"the layer {options.get('name')!r}")
         return cls(None, graph=graph, **options)
 
@@ -334,13 +334,13 @@ class _Weights:
         self.by_name: dict[str, Any] = {}
 
     def values(self) -> dict[str, Array]:
-        """Their values."""
+        """Returns their values."""
         with tensorflow_2():
             return {name: keras.ops.convert_to_numpy(each.value) for name, each in self.by_name.items()}
 
 
 class _Runner:
-    """A session in which a graph is run; it is closed when nobody holds this any more."""
+    """A session that runs a graph; it is closed when this object is garbage-collected."""
 
     def __init__(self, graph: FrozenGraph, config: Any) -> None:
         self._graph = tf.Graph()
@@ -351,14 +351,14 @@ class _Runner:
         self._backward: tuple[list[Any], list[Any]] | None = None
 
     def forward(self, graph: FrozenGraph, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs."""
+        """Returns the outputs."""
         found: list[Array] = self._session.run(list(graph.outputs), self._feeds(graph, inputs))
         return found
 
     def backward(
         self, graph: FrozenGraph, inputs: Sequence[Array], weights: Sequence[Array]
     ) -> tuple[list[Array], dict[str, Array]]:
-        """The gradients by the inputs, and by the variables."""
+        """Returns the gradients by the inputs, and by the variables."""
         if self._backward is None:
             with self._graph.as_default():
                 outputs = [self._graph.get_tensor_by_name(name) for name in graph.outputs]
@@ -392,7 +392,7 @@ def _read(
 
 
 def _arrays(given: Any, names: Sequence[str], argument: str = "x", *, rows: bool = True) -> list[Array]:
-    """An array for each of some tensors, with a row a record unless the tensors may be anything."""
+    """Returns an array for each of some tensors, with one row per record unless the tensors may be anything."""
     each_given = list(given) if isinstance(given, (list, tuple)) and len(names) > 1 else [given]
     if len(each_given) != len(names):
         raise DataError(

@@ -1,4 +1,4 @@
-"""TFRecord files under any path that Hadoop knows. `TfRecordRows` runs on the driver, the reading on executors.
+"""TFRecord files under any Hadoop path. `TfRecordRows` runs on the driver, the reading on executors.
 
 TensorFlow itself reads the files, so checksums are checked. A file that executors can open is read where it lies; any
 other comes through Spark and is put into a temporary file first.
@@ -36,11 +36,11 @@ class TfRecordRows(RowSource):
         return
 
     def training(self, workers: int) -> RDD[Any]:
-        """At least one partition a worker; each takes whole files, or every n-th record of one."""
+        """At least one partition per worker; each takes whole files, or every n-th record of one."""
         return self._portions(-(-workers // len(self._files)))
 
     def records(self) -> RDD[tuple[Any, ...]]:
-        """One partition a file."""
+        """Returns one partition a file."""
         return self._portions(1)
 
     def _portions(self, parts: int) -> RDD[Any]:
@@ -56,13 +56,13 @@ class TfRecordRows(RowSource):
 
 
 def _listed(session: Session, path: Any, argument: str) -> list[str]:
-    """The files at a path: a file, a folder, a pattern, or several with commas between them."""
+    """Returns the files at a path: a file, a folder, a pattern, or several with commas between them."""
     if not isinstance(path, str) or not path:
         raise JobError(f"`{argument}` must be the path of TFRecord files. Received: {path!r}.")
     files = [file for each in path.split(",") for file in session.files_at(each.strip())]
     if not files:
         raise JobError(
-            f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, where there is none. Give a "
+            f"`{argument}` must lead to at least one TFRecord file. Received: {path!r}, which matches none. Give a "
             "file, a folder, or a pattern such as 'hdfs:///data/part-*'."
         )
     return sorted(files)
@@ -82,12 +82,12 @@ def _read_contents(part: int, parts: int, files: Iterable[tuple[str, bytes]]) ->
 
 
 def _records(path: str, address: str, part: int, parts: int) -> Iterator[tuple[bytes]]:
-    """Every `parts`-th record of a file, from number `part` on."""
+    """Yields every `parts`-th record of a file, from number `part` on."""
     import tensorflow as tf
 
     with Path(path).open("rb") as file:
         packed = "GZIP" if file.read(len(_GZIP)) == _GZIP else ""
-    # A graph and a session of their own work whether or not the process has TensorFlow's eager mode.
+    # A separate graph and session work with and without TensorFlow's eager mode in the process.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         dataset = tf.data.TFRecordDataset(path, compression_type=packed).shard(parts, part).batch(_READ_TOGETHER)
         following = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()

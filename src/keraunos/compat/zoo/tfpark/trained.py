@@ -1,4 +1,4 @@
-"""What a `TFOptimizer` needs of whatever it trains: a graph, or a Keras model. Runs on the driver."""
+"""The interface of models that a `TFOptimizer` trains: a graph, or a Keras model. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from keraunos.job.training_job import ModelSource
 from keraunos.parameters import Layout, Vector
 
 
-class Trained(Protocol):
-    """Something that can be trained on a dataset, and that takes the trained values."""
+class Trainable(Protocol):
+    """A model that can be trained on a dataset, and that receives the trained values."""
 
     @property
     def dataset(self) -> TFDataset:
@@ -21,7 +21,7 @@ class Trained(Protocol):
 
     @property
     def session(self) -> Any:
-        """The TensorFlow session that has the values, where there is one."""
+        """The TensorFlow session that has the values, if there is one."""
 
     @property
     def applies_itself(self) -> bool:
@@ -36,7 +36,7 @@ class Trained(Protocol):
         """Whether rows to validate on must be there."""
 
     def columns(self) -> Columns:
-        """What of a record feeds what."""
+        """Returns the entry of a record for each input."""
 
     def source(self) -> ModelSource:
         """It, with its present values, for the workers."""
@@ -54,14 +54,14 @@ class Trained(Protocol):
         """Take the values of a vector, which lie as in `source`."""
 
     def custom_objects(self) -> dict[str, Any]:
-        """What workers need to measure it, beside what is in `source`."""
+        """Returns the objects that workers need to measure it, in addition to `source`."""
 
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """What was measured on the rows to validate on, by name, from a lap's logs."""
+        """Returns the validation results by name, from a lap's logs."""
 
     def tag(self, name: str) -> str:
-        """The tag of a score in a validation summary."""
+        """Returns the tag of a score in a validation summary."""
 
     @property
     def driver_measure(self) -> Callable[[Sequence[Array]], dict[str, float]] | None:
-        """Measures the present values on rows, one array a tensor of the dataset; `None` where workers can do it."""
+        """Measures the present values on rows, one array per tensor of the dataset; `None` if workers can do it."""

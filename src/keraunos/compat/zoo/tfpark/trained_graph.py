@@ -25,9 +25,9 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured on validation rows: methods that compare an output with a label, and scalars by name.
+    """The measures on validation rows: methods that compare an output with a label, and scalars by name.
 
-    `loss_first` says that the loss is one of the scalars, as `Loss`, and comes before everything else.
+    With `loss_first` the loss is the first of the scalars, as `Loss`.
     """
 
     methods: tuple[ValidationMethod, ...] = ()
@@ -40,7 +40,7 @@ class Measured:
     def of(
         cls, outputs: Any, labels: Any, methods: Any, scalars: Mapping[str, Any] | None, loss: Any = None
     ) -> Measured:
-        """What a user asked for with `val_outputs`, `val_labels`, `val_method` and `metrics`, and the graph's loss."""
+        """The measures of `val_outputs`, `val_labels`, `val_method` and `metrics`, and the graph's loss."""
         given = {"val_outputs": outputs, "val_labels": labels, "val_method": methods}
         missing = [name for name, value in given.items() if value is None]
         if 0 < len(missing) < 3:
@@ -82,7 +82,7 @@ class Measured:
 
     @property
     def tensors(self) -> list[Any]:
-        """Every tensor that is looked at."""
+        """All tensors that are measured."""
         return [*([self.output, self.label] if self.methods else []), *self.scalars.values()]
 
     def __bool__(self) -> bool:
@@ -133,11 +133,11 @@ class TrainedGraph:
         return bool(self.measured.methods or self.measured.loss_first)
 
     def columns(self) -> Columns:
-        """What of a record feeds which placeholder."""
+        """Returns the entry of a record for each placeholder."""
         return self.dataset.columns()
 
     def source(self) -> ModelSource:
-        """The graph with its present values, for the workers."""
+        """Returns the graph with its present values, for the workers."""
         from keraunos.learners.graph_source import graph_source
 
         labels = {slot.name for slot in self.columns().labels}
@@ -158,11 +158,11 @@ class TrainedGraph:
         )
 
     def custom_objects(self) -> dict[str, Any]:
-        """The validation methods."""
+        """Returns the validation methods."""
         return {} if self.driver_measure else as_custom_objects(self.measured.by_tag)
 
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The validation methods' results, then the scalars'."""
+        """Returns the validation methods' results, then the scalars'."""
         found = validation_results(logs)
         return {name: found.get(name, float("nan")) for name in self.measured.names}
 
@@ -201,7 +201,7 @@ class TrainedGraph:
         return GraphArchive.from_bytes(source.archive).layout
 
     def _measure(self, arrays: Sequence[Array]) -> dict[str, float]:
-        """What is measured on rows, one array a tensor of the dataset, with the values that the session has now."""
+        """The measures on rows, one array per tensor of the dataset, with the session's current values."""
         from keraunos.learners.graph_network import Port
 
         measured = self.measured
@@ -224,7 +224,10 @@ class TrainedGraph:
         return {name: results[name] for name in measured.names}
 
     def _batches(self, arrays: Sequence[Array]) -> Iterator[tuple[dict[str, Array], int]]:
-        """Rows in portions, and how many of each count; the last is filled up where the graph has a fixed batch."""
+        """Yields rows in portions, and how many of each count.
+
+        The last is filled up where the graph has a fixed batch.
+        """
         dataset = self.dataset
         size = dataset.rows_predicted_together
         total = len(arrays[0])
@@ -275,7 +278,7 @@ def found_graph(
 
 
 def new_session(graph: Any, session_config: Any = None) -> Any:
-    """A session of the graph with its variables and tables initialised."""
+    """Returns a session of the graph with its variables and tables initialised."""
     import tensorflow as tf
 
     v1 = tf.compat.v1
@@ -306,7 +309,7 @@ def check_trainable(dataset: TFDataset) -> None:
 
 
 def paired(inputs: Any, dataset: TFDataset) -> dict[str, Any]:
-    """The placeholders that the dataset's tensors are fed to, by name."""
+    """Returns the placeholders that the dataset's tensors are fed to, by name."""
     tensors = flatten(inputs)
     names = dataset.input_names
     if len(tensors) != len(names):
@@ -328,7 +331,7 @@ def _single(tensors: Any, argument: str) -> Any:
 
 
 def _both(tensor: Any, value: Any) -> tuple[Any, Any]:
-    """The values of a placeholder in training and in validation."""
+    """Returns the values of a placeholder in training and in validation."""
     if not isinstance(value, (tuple, list)):
         return value, value
     if len(value) != 2:

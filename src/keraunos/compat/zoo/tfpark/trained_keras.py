@@ -20,7 +20,7 @@ from keraunos.parameters import Layout, Vector
 
 @dataclass(frozen=True)
 class TrainedKeras:
-    """A compiled Keras 3 model; `applies_itself` says whether its own optimizer steps, `trains` whether any does."""
+    """A compiled Keras 3 model; `applies_itself` is true if its own optimizer takes steps, `trains` if any does."""
 
     model: Any
     dataset: TFDataset
@@ -61,7 +61,7 @@ class TrainedKeras:
         )
 
     def source(self) -> ModelSource:
-        """The model with its present values."""
+        """Returns the model with its present values."""
         return source_of(self.model)
 
     def layout(self, source: ModelSource) -> Layout:
@@ -79,7 +79,7 @@ class TrainedKeras:
         write_vector(self.model, read_vector(from_archive(archive, trusted=live_modules(self.model))))
 
     def count_on(self, steps: int) -> None:
-        """The model counts no steps outside of its optimizer, which begins anew with every training."""
+        """The model counts no steps outside of its optimizer, which starts again with every training."""
 
     def take_vector(self, source: ModelSource, vector: Vector) -> None:
         """Set the model's variables."""
@@ -92,7 +92,7 @@ class TrainedKeras:
         return {}
 
     def scores(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The loss and the model's metrics."""
+        """Returns the loss and the model's metrics."""
         return validation_results(logs)
 
     def tag(self, name: str) -> str:
@@ -106,20 +106,20 @@ class TrainedKeras:
 
 
 def source_of(model: Any) -> ModelSource:
-    """A model with its present values."""
+    """Returns a model with its present values."""
     from keraunos.learners.keras_archive import live_source
 
     return live_source(model)
 
 
 def feature_slots(model: Any, dataset: TFDataset) -> tuple[Slot, ...]:
-    """What of a record feeds the model's inputs."""
+    """Returns the entries of a record for the model's inputs."""
     names = _names(model, "input")
     return _renamed(dataset, dataset.features_and_labels(len(names))[0], names, "features")
 
 
 def _names(model: Any, kind: str) -> list[str]:
-    """The names of the model's inputs or outputs; a model that has not told its inputs has one."""
+    """Returns the names of the model's inputs or outputs; a model without declared inputs has one."""
     signature = signature_of(model) if getattr(model, "inputs", None) else Signature((), ())
     ports = signature.inputs if kind == "input" else signature.outputs
     return [port.name for port in ports] or [kind]

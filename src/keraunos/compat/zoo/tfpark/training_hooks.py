@@ -1,4 +1,4 @@
-"""What a `TFOptimizer` does between steps: end, validate, save, summarise, by its triggers. Runs on the driver.
+"""The actions of a `TFOptimizer` between steps: end, validate, save, summarise, by its triggers. Runs on the driver.
 
 Triggers are asked where the workers meet the driver. The schedule is laid so that this is the case after every step
 at which one may fire; what is noted of single steps is noted when the stretch that they are in has ended.
@@ -22,11 +22,11 @@ from keraunos.launch.hooks import Hooks, Lap
 from keraunos.learners.home_model import HomeModel
 from keraunos.parameters import Layout, Vector
 
-# An end that no trigger can tell beforehand; nobody lives to see it.
+# An end that no trigger determines beforehand; no training reaches it.
 _ENDLESS = 2**31 - 1
 
 
-class Saves(Protocol):
+class CheckpointSink(Protocol):
     """Writes a checkpoint of parameters."""
 
     def __call__(self, state: TrainingState, layout: Layout, vector: Vector) -> None:
@@ -35,7 +35,7 @@ class Saves(Protocol):
 
 @dataclass
 class Plan:
-    """When to do what, and what to do then.
+    """The triggers of actions, and the actions.
 
     Attributes:
         end: when the training ends.
@@ -53,7 +53,7 @@ class Plan:
     validate: Callable[[Vector], dict[str, float]] | None = None
     scores: Callable[[Mapping[str, float]], dict[str, float]] | None = None
     tag: Callable[[str], str] = str
-    save: Saves | None = None
+    save: CheckpointSink | None = None
     train_summary: TrainSummary | None = None
     val_summary: ValidationSummary | None = None
 
@@ -121,7 +121,7 @@ class TrainingHooks(Hooks):
             self._losses[step] = (total + float(loss) * float(count), counted + float(count))
 
     def end_lap(self, lap: Lap) -> bool:
-        """Note the steps of the lap, then do what fires; whether the end has come."""
+        """Record the steps of the lap, then run the actions that are due. Returns whether training ends."""
         states = self._states(lap)
         self.state = states[-1]
         self._note_steps(states)
@@ -146,7 +146,7 @@ class TrainingHooks(Hooks):
                 summary.sync()
 
     def _states(self, lap: Lap) -> list[TrainingState]:
-        """Where the training stood after each step of the lap; the last has the epoch's end where it is one."""
+        """Returns where the training stood after each step of the lap; the last has the epoch's end where it is one."""
         steps = range(self._seen + 1, lap.step + 1)
         states = []
         for step in steps:
@@ -154,7 +154,7 @@ class TrainingHooks(Hooks):
             total, counted = self._losses.get(step, (0.0, 0.0))
             loss = total / counted if counted else None
             if last and not self._losses:
-                # A learner that does not tell single steps tells the mean since the last meeting.
+                # A learner that does not report single steps reports the mean since the last lap.
                 loss = lap.logs.get("loss")
             states.append(
                 TrainingState.after(

@@ -17,7 +17,7 @@ _NOTE = "_keraunos_zoo_gradients"
 
 
 class ZooOptimizer:
-    """A TensorFlow 1.x optimizer around another one, whose `minimize` gives a `train_op` for `from_train_op`."""
+    """A TensorFlow 1.x optimizer around another one, whose `minimize` returns a `train_op` for `from_train_op`."""
 
     def __init__(self, optimizer: Any, name: str | None = None) -> None:
         if not hasattr(optimizer, "compute_gradients") or not hasattr(optimizer, "apply_gradients"):
@@ -34,11 +34,11 @@ class ZooOptimizer:
         return self._optimizer
 
     def get_name(self) -> str:
-        """The name of this optimizer."""
+        """Returns the name of this optimizer."""
         return self._name
 
     def compute_gradients(self, *arguments: Any, **named: Any) -> list[tuple[Any, Any]]:
-        """What the inner optimizer computes for a worker's batch."""
+        """Returns what the inner optimizer computes for a worker's batch."""
         pairs: list[tuple[Any, Any]] = self._optimizer.compute_gradients(*arguments, **named)
         return pairs
 
@@ -67,7 +67,7 @@ class ZooOptimizer:
         name: str | None = None,
         grad_loss: Any = None,
     ) -> Any:
-        """The operation that makes a loss smaller."""
+        """Returns the operation that makes a loss smaller."""
         pairs = self.compute_gradients(
             loss,
             var_list=var_list,
@@ -79,15 +79,15 @@ class ZooOptimizer:
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
     def get_slot(self, *arguments: Any, **named: Any) -> Any:
-        """A slot of the inner optimizer."""
+        """Returns a slot of the inner optimizer."""
         return self._optimizer.get_slot(*arguments, **named)
 
     def get_slot_names(self, *arguments: Any, **named: Any) -> Any:
-        """The names of the inner optimizer's slots."""
+        """Returns the names of the inner optimizer's slots."""
         return self._optimizer.get_slot_names(*arguments, **named)
 
     def variables(self) -> Any:
-        """The inner optimizer's variables."""
+        """Returns the inner optimizer's variables."""
         return self._optimizer.variables()
 
 
@@ -103,7 +103,7 @@ class ClippingOptimizer:
         return getattr(self._optimizer, name)
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], *arguments: Any, **named: Any) -> Any:
-        """The inner optimizer's, of clipped gradients: first each element, then the norm of all."""
+        """Returns the inner optimizer's, of clipped gradients: first each element, then the norm of all."""
         import tensorflow as tf
 
         gradients, variables = (list(each) for each in zip(*grads_and_vars, strict=True))
@@ -122,7 +122,7 @@ def note_gradients(train_op: Any, gradients: dict[Any, Any]) -> None:
 
 
 def gradients_of(train_op: Any) -> dict[Any, Any]:
-    """The tensors that a `train_op` takes as gradients, by variable; refuses one that no ZooOptimizer gave."""
+    """Returns the gradient tensors of a `train_op` by variable. The `train_op` must be from a ZooOptimizer."""
     operation = getattr(train_op, "op", train_op)
     graph = getattr(operation, "graph", None)
     notes: dict[str, dict[Any, Any]] = getattr(graph, _NOTE, {})

@@ -15,12 +15,12 @@ __all__ = [
 
 
 def get_analytics_zoo_classpath() -> str:
-    """Nothing: there is no jar."""
+    """Returns an empty result, because there is no jar."""
     return ""
 
 
 def is_spark_below_ver(ver: str) -> bool:
-    """Whether Spark is older than a version."""
+    """Returns whether Spark is older than a version."""
     import pyspark
 
     return compare_version(pyspark.__version__, ver) < 0

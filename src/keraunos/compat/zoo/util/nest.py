@@ -11,15 +11,15 @@ __all__ = ["flatten", "is_sequence", "pack_sequence_as", "ptensor_to_numpy"]
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
-    """The nest with other leaves, in the order of `flatten`."""
+    """Returns the nest with other leaves, in the order of `flatten`."""
     return pack(structure, flat_sequence)
 
 
 def is_sequence(s: Any) -> bool:
-    """Whether something is a list, a tuple or a dict."""
+    """Returns whether something is a list, a tuple or a dict."""
     return isinstance(s, (dict, list, tuple))
 
 
 def ptensor_to_numpy(seq: Any) -> list[Any]:
-    """The arrays of a nest of PyTorch's tensors."""
+    """Returns the arrays of a nest of PyTorch's tensors."""
     return [tensor.data.numpy() for tensor in flatten(seq)]

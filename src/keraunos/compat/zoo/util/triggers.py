@@ -1,4 +1,4 @@
-"""`zoo.util.triggers`: BigDL's triggers by the names that Analytics Zoo gives them. Runs on the driver."""
+"""`zoo.util.triggers`: BigDL's triggers under Analytics Zoo's names. Runs on the driver."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ __all__ = [
 
 
 def to_sample_rdd(x: Any, y: Any, sc: Any, num_slices: int | None = None) -> Any:
-    """An RDD of a `Sample` for each row of two arrays."""
+    """Returns an RDD of a `Sample` for each row of two arrays."""
     return session_of(sc).parallelize(list(zip(x, y, strict=True)), num_slices).map(_sample_of)
 
 
 def get_node_ip() -> str:
-    """This machine's address."""
+    """Returns this machine's address."""
     try:
         return socket.gethostbyname(socket.getfqdn(socket.gethostname()))
     except OSError:
@@ -41,12 +41,12 @@ def get_node_ip() -> str:
 
 
 def detect_python_location() -> str:
-    """The Python that runs."""
+    """Returns the Python that runs."""
     return sys.executable
 
 
 def detect_conda_env_name() -> str:
-    """The name of the conda environment that is active."""
+    """Returns the name of the conda environment that is active."""
     name = os.environ.get("CONDA_DEFAULT_ENV") or (
         Path(sys.prefix).name if Path(sys.prefix, "conda-meta").is_dir() else None
     )
@@ -69,7 +69,7 @@ def pack_penv(conda_name: str, output_name: str) -> NoReturn:
 def convert_row_to_numpy(
     row: Any, schema: Any, feature_cols: Sequence[str], label_cols: Sequence[str] | None, accept_str_col: bool = False
 ) -> tuple[Any, ...]:
-    """The arrays of a row's columns: (features, labels), or (features,); several columns give a list."""
+    """Returns the arrays of a row's columns: (features, labels), or (features,); several columns are a list."""
     sides = [feature_cols] if not label_cols else [feature_cols, label_cols]
     return tuple(_alone([_array(row, schema, name, accept_str_col) for name in side]) for side in sides)
 

@@ -14,7 +14,7 @@ __all__ = ["Progbar", "display_table", "maybe_download"]
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
-    """The path of a file that is in a folder already; one that is not there is not downloaded."""
+    """Returns the path of a file that is in a folder already; one that is not there is not downloaded."""
     path = Path(work_directory, filename)
     if not path.is_file():
         raise JobError(
@@ -26,7 +26,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
 
 
 class Progbar:
-    """A line that says how far something is."""
+    """A line that shows progress."""
 
     def __init__(self, target: int, width: int = 30, verbose: int = 1, interval: float = 0.01) -> None:
         self.target = target

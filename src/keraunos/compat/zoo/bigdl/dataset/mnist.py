@@ -23,12 +23,12 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def extract_images(f: Any) -> Bytes:
-    """The images in an open idx file, gzipped or plain, as an array of n x rows x columns x 1."""
+    """Returns the images in an open idx file, gzipped or plain, as an array of n x rows x columns x 1."""
     return _with_dimensions(idx_format.parse(f.read(), str(f.name)), 3, str(f.name))[..., np.newaxis]
 
 
 def extract_labels(f: Any) -> Bytes:
-    """The labels in an open idx file, gzipped or plain."""
+    """Returns the labels in an open idx file, gzipped or plain."""
     return _with_dimensions(idx_format.parse(f.read(), str(f.name)), 1, str(f.name))
 
 

@@ -17,7 +17,7 @@ Ratings = npt.NDArray[np.int64]
 
 
 def read_data_sets(data_dir: str) -> Ratings:
-    """A row of user, film, rating and time for each rating: from `ml-1m/ratings.dat`, or from `ml-1m.zip`."""
+    """Returns a row of user, film, rating and time for each rating: from `ml-1m/ratings.dat`, or from `ml-1m.zip`."""
     file = Path(data_dir, "ml-1m", "ratings.dat")
     if not file.is_file():
         with zipfile.ZipFile(base.maybe_download("ml-1m.zip", data_dir, f"{SOURCE_URL}ml-1m.zip")) as archive:
@@ -32,10 +32,10 @@ def read_data_sets(data_dir: str) -> Ratings:
 
 
 def get_id_pairs(data_dir: str) -> Ratings:
-    """The users and the films."""
+    """Returns the users and the films."""
     return read_data_sets(data_dir)[:, 0:2]
 
 
 def get_id_ratings(data_dir: str) -> Ratings:
-    """The users, the films and the ratings."""
+    """Returns the users, the films and the ratings."""
     return read_data_sets(data_dir)[:, 0:3]

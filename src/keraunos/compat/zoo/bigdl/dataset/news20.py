@@ -15,7 +15,7 @@ CLASS_NUM = 20
 
 
 def download_news20(dest_dir: str) -> str:
-    """The folder with the texts: one that is there, or the archive in `dest_dir`, unpacked there."""
+    """Returns the folder with the texts: an existing one, or the archive in `dest_dir`, unpacked there."""
     folder = Path(dest_dir, "20news-18828")
     if not folder.is_dir():
         with tarfile.open(base.maybe_download("20news-18828.tar.gz", dest_dir, NEWS20_URL)) as archive:
@@ -24,7 +24,7 @@ def download_news20(dest_dir: str) -> str:
 
 
 def download_glove_w2v(dest_dir: str) -> str:
-    """The folder with the vectors: one that is there, or the archive in `dest_dir`, unpacked there."""
+    """Returns the folder with the vectors: an existing one, or the archive in `dest_dir`, unpacked there."""
     folder = Path(dest_dir, "glove.6B")
     if not folder.is_dir():
         with zipfile.ZipFile(base.maybe_download("glove.6B.zip", dest_dir, GLOVE_URL)) as archive:
@@ -33,7 +33,7 @@ def download_glove_w2v(dest_dir: str) -> str:
 
 
 def get_news20(source_dir: str = "./data/news20/") -> list[tuple[str, int]]:
-    """Each text with its label; groups count from 1, in the order of their names."""
+    """Returns each text with its label; groups count from 1, in the order of their names."""
     texts = []
     for label, group in enumerate(sorted(Path(download_news20(source_dir)).iterdir()), 1):
         if group.is_dir():
@@ -43,7 +43,7 @@ def get_news20(source_dir: str = "./data/news20/") -> list[tuple[str, int]]:
 
 
 def get_glove_w2v(source_dir: str = "./data/news20/", dim: int = 100) -> dict[str, list[float]]:
-    """The vector of each word, with `dim` numbers."""
+    """Returns the vector of each word, with `dim` numbers."""
     folder = download_glove_w2v(source_dir)
     name = f"glove.6B.{dim}d.txt"
     vectors = {}

@@ -9,24 +9,24 @@ from typing import Any
 
 
 def read_localfile(fileName: str) -> list[str]:
-    """The lines of a file, with their ends."""
+    """Returns the lines of a file, with their ends."""
     return Path(fileName).read_text(encoding="utf-8").splitlines(keepends=True)
 
 
 def sentences_split(line: str) -> list[str]:
-    """The sentences of a text."""
+    """Returns the sentences of a text."""
     nltk = _nltk()
     nltk.data.path.append(os.environ.get("PWD", "."))
     return list(nltk.tokenize.PunktSentenceTokenizer().tokenize(line))
 
 
 def sentences_bipadding(sent: str) -> str:
-    """A sentence between the words that mark its start and its end."""
+    """Returns a sentence between the words that mark its start and its end."""
     return f"SENTENCESTART {sent} SENTENCEEND"
 
 
 def sentence_tokenizer(sentences: str) -> list[str]:
-    """The words of a sentence."""
+    """Returns the words of a sentence."""
     return list(_nltk().word_tokenize(sentences))
 
 

@@ -10,5 +10,5 @@ __all__ = ["Sample", "normalizer"]
 
 
 def normalizer(data: Any, mean: float, std: float) -> Any:
-    """The data less their mean, as multiples of the deviation."""
+    """Returns the data less their mean, as multiples of the deviation."""
     return (data - mean) / std

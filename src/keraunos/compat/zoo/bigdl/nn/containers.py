@@ -45,11 +45,11 @@ class Container(Layer):
         return list(self._modules)
 
     def counts_batch(self) -> bool:
-        """Whether a module within counts its dimensions from the batch."""
+        """Returns whether a module within counts its dimensions from the batch."""
         return any(each.counts_batch() for each in self._modules)
 
     def flattened_layers(self, include_container: bool = False) -> list[Layer]:
-        """The modules, and those within them."""
+        """Returns the modules, and those within them."""
         return [
             leaf
             for module in self._modules
@@ -71,7 +71,7 @@ class Container(Layer):
         return self
 
     def own_weights(self) -> list[tuple[str, Weight]]:
-        """All weights, each with the name of its module; one that is used twice, once."""
+        """Returns all weights, each with the name of its module; one that is used twice, once."""
         found = {id(weight.variable): (name, weight) for each in self._modules for name, weight in each.own_weights()}
         return list(found.values())
 
@@ -90,45 +90,45 @@ class Sequential(Container):
     """Modules one behind the other."""
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """The shapes of the inputs, where the first module's weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the first module's weights."""
         return self._modules[0].known_shapes() if self._modules else None
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The last module's outputs."""
+        """Returns the last module's outputs."""
         for each in self._modules:
             inputs = each.connect(inputs, training)
         return inputs
 
 
 class Concat(Container):
-    """What several modules make of one input, joined along a dimension."""
+    """The outputs of several modules for one input, joined along a dimension."""
 
     def __init__(self, dimension: int, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type)
         self._axis = axis_of(dimension)
 
     def counts_batch(self) -> bool:
-        """Whether the dimension, or one of a module within, is counted from the batch."""
+        """Returns whether the dimension, or one of a module within, is counted from the batch."""
         return self._axis >= 0 or super().counts_batch()
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The joined outputs."""
+        """Returns the joined outputs."""
         return keras.ops.concatenate([each.connect(inputs, training) for each in self._modules], axis=self._axis)
 
 
 class ConcatTable(Container):
-    """What several modules make of one input, as a list."""
+    """The outputs of several modules for one input, as a list."""
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The list."""
+        """Returns the list."""
         return [each.connect(inputs, training) for each in self._modules]
 
 
 class ParallelTable(Container):
-    """What each module makes of its own one of several inputs, as a list."""
+    """The list of each module's output for its own input."""
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The list."""
+        """Returns the list."""
         if len(inputs) != len(self._modules):
             raise ModelError(f"A ParallelTable of {len(self._modules)} modules was given {len(inputs)} inputs.")
         return [each.connect(part, training) for each, part in zip(self._modules, inputs, strict=True)]
@@ -138,12 +138,12 @@ class _Begin(Layer):
     """Where a graph begins."""
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The input."""
+        """Returns the input."""
         return inputs
 
 
 def Input(bigdl_type: str = "float") -> Node:
-    """A node where a graph begins."""
+    """Returns a node where a graph begins."""
     del bigdl_type
     return Node(_Begin())
 
@@ -165,7 +165,7 @@ class Model(Container):
         self._modules = list(dict.fromkeys(node.element() for node in self._ordered()))
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """What the output nodes give."""
+        """Returns the outputs of the output nodes."""
         given = list(inputs) if len(self._inputs) > 1 else [inputs]
         # A module that is an input node gets the input and computes.
         values = {node: node.element().connect(each, training) for node, each in zip(self._inputs, given, strict=True)}
@@ -177,19 +177,19 @@ class Model(Container):
         return found if len(found) > 1 else found[0]
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """The shapes of the inputs, where the first modules' weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the first modules' weights."""
         found = [node.element().known_shapes() for node in self._inputs]
         return [shape for each in found for shape in each or ()] if all(found) else None
 
     def node(self, name: str) -> Node:
-        """The node of the module of a name."""
+        """Returns the node of the module of a name."""
         for node in self._ordered():
             if node.element().name() == name:
                 return node
         raise JobError(f"The graph has no module named {name!r}.")
 
     def _ordered(self) -> list[Node]:
-        """All nodes, each behind those that it takes its inputs from."""
+        """Returns all nodes, each behind those that it takes its inputs from."""
         seen: dict[Node, None] = {}
 
         def visit(node: Node) -> Iterator[Node]:
@@ -216,14 +216,14 @@ class TimeDistributed(Container):
         self.add(model)
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The outputs of all steps."""
+        """Returns the outputs of all steps."""
         steps = inputs.shape[1]
         rows = keras.ops.reshape(inputs, (-1, *inputs.shape[2:]))
         found = self._modules[0].connect(rows, training)
         return keras.ops.reshape(found, (-1, steps, *found.shape[1:]))
 
 
-class _Cell(Layer):
+class _RecurrentCell(Layer):
     """A recurrent cell; its weights are Keras's: of the input, of the state, and the bias, by gates."""
 
     @in_tensorflow_2
@@ -244,7 +244,7 @@ class _Cell(Layer):
         )
 
 
-class LSTM(_Cell):
+class LSTM(_RecurrentCell):
     """Long short-term memory, for a `Recurrent`."""
 
     def __init__(
@@ -265,7 +265,7 @@ class LSTM(_Cell):
         self._begin(layer, input_size, hidden_size, p)
 
 
-class GRU(_Cell):
+class GRU(_RecurrentCell):
     """Gated recurrent units, for a `Recurrent`."""
 
     def __init__(
@@ -286,7 +286,7 @@ class GRU(_Cell):
         self._begin(layer, input_size, hidden_size, p)
 
 
-class RnnCell(_Cell):
+class RnnCell(_RecurrentCell):
     """A plain recurrent cell, for a `Recurrent`."""
 
     def __init__(
@@ -312,7 +312,7 @@ class Recurrent(Container):
 
     def add(self, module: Layer) -> Self:
         """Put the cell into it."""
-        if not isinstance(module, _Cell) or self._modules:
+        if not isinstance(module, _RecurrentCell) or self._modules:
             raise JobError(
                 f"A Recurrent has one cell: LSTM, GRU or RnnCell. Received: {module.name()} as number "
                 f"{len(self._modules) + 1}."
@@ -320,7 +320,7 @@ class Recurrent(Container):
         return super().add(module)
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The outputs of all steps."""
+        """Returns the outputs of all steps."""
         return self._modules[0].connect(inputs, training)
 
 

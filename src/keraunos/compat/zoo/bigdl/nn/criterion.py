@@ -28,20 +28,20 @@ class Criterion(ABC):
             raise JobError("`size_average` must be True: a validation's loss is a mean over rows. Received: False.")
 
     def forward(self, input: Any, target: Any) -> float:  # noqa: A002 - BigDL's name
-        """The mean over rows; classes are counted from 1."""
+        """Returns the mean over rows; classes are counted from 1."""
         from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
 
         return mean_and_gradient(self, input, target)[0]
 
     def backward(self, input: Any, target: Any) -> Array:  # noqa: A002 - BigDL's name
-        """The gradient of the mean by the outputs."""
+        """Returns the gradient of the mean by the outputs."""
         from keraunos.compat.zoo.bigdl.nn.criterion_losses import mean_and_gradient
 
         return mean_and_gradient(self, input, target)[1]
 
     @abstractmethod
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
 
 
 class ClassNLLCriterion(Criterion):
@@ -60,7 +60,7 @@ class ClassNLLCriterion(Criterion):
         self.log_prob_as_input = bool(logProbAsInput)
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         picked = of_class(output, label)
         return -picked if self.log_prob_as_input else -np.log(np.maximum(picked, 1e-8))
 
@@ -74,7 +74,7 @@ class CrossEntropyCriterion(Criterion):
             raise JobError("`weights` must be None. Received: an array. Weigh the rows in the graph's own loss.")
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         wide = np.asarray(output, dtype=np.float64)
         top = wide.max(axis=-1, keepdims=True)
         normal = top + np.log(np.exp(wide - top).sum(axis=-1, keepdims=True))
@@ -89,7 +89,7 @@ class MSECriterion(Criterion):
         super().__init__()
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         return _row_means(difference(output, label) ** 2)
 
 
@@ -97,7 +97,7 @@ class AbsCriterion(Criterion):
     """The mean absolute difference."""
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         return _row_means(np.abs(difference(output, label)))
 
 
@@ -110,14 +110,14 @@ class BCECriterion(Criterion):
             raise JobError("`weights` must be None. Received: an array. Weigh the rows in the graph's own loss.")
 
     def rows(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         truth = np.asarray(label, dtype=np.float64)
         chance = truth - difference(label, output).reshape(truth.shape)
         return _row_means(-(truth * np.log(chance + 1e-12) + (1 - truth) * np.log(1 - chance + 1e-12)))
 
 
 def of_class(output: Array, label: Array) -> npt.NDArray[np.float64]:
-    """Each row's output for the class that the label names."""
+    """Returns each row's output for the class that the label names."""
     wide = np.asarray(output, dtype=np.float64)
     if wide.ndim != 2:
         raise DataError(f"An output must have one column a class. Received: an array of the shape {wide.shape}.")
@@ -145,7 +145,7 @@ def class_of(label: Array, output: Array) -> npt.NDArray[np.int64]:
 
 
 def difference(output: Array, label: Array) -> npt.NDArray[np.float64]:
-    """The output minus the label, element by element."""
+    """Returns the output minus the label, element by element."""
     left, right = np.asarray(output, dtype=np.float64), np.asarray(label, dtype=np.float64)
     if left.size != right.size or len(left) != len(right):
         raise DataError(f"Outputs and labels must have one shape. Received: {left.shape} and {right.shape}.")
@@ -205,5 +205,5 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-# A star import finds them, and the program is told when it makes one.
+# A star import finds them; creating one raises an error.
 globals().update({name: _refused(name) for name in _ELSEWHERE})

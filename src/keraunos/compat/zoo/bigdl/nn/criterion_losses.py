@@ -37,23 +37,23 @@ class CriterionLoss(keras.losses.Loss):  # type: ignore[misc]  # Keras is untype
         self.options = dict(options or {})
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The criterion of each row."""
+        """Returns the criterion of each row."""
         found = ROWS[self.criterion](y_pred, y_true, **self.options)
         rows = ops.mean(ops.reshape(found, (ops.shape(y_pred)[0], -1)), axis=-1)
         known = self.classes(y_pred.shape[-1])
         return rows if known is None else known.counted(rows, ops.cast(ops.reshape(y_true, (-1,)), "int32"))
 
     def classes(self, count: int) -> Classes | None:
-        """The labels that it takes, where they are classes; those of rows that do not count are -1."""
+        """Returns the labels that it takes, where they are classes; those of rows that do not count are -1."""
         return Classes(1, count, -1) if self.criterion in _OF_CLASSES else None
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the loss is made again."""
+        """Returns the arguments, from which the loss is made again."""
         return {**super().get_config(), "criterion": self.criterion, "options": self.options}
 
 
 def loss_for(criterion: Any) -> CriterionLoss:
-    """The loss of Keras for one of BigDL's criteria."""
+    """Returns the loss of Keras for one of BigDL's criteria."""
     name = type(criterion).__name__
     if not isinstance(criterion, criteria.Criterion) or name not in ROWS:
         raise JobError(one_of("criterion", name, ROWS))
@@ -65,7 +65,7 @@ def loss_for(criterion: Any) -> CriterionLoss:
 
 @in_tensorflow_2
 def mean_and_gradient(criterion: Any, outputs: Any, labels: Any) -> tuple[float, Array]:
-    """A criterion's mean over rows, and its gradient by the outputs; an output of one dimension is one row."""
+    """Returns a criterion's mean over rows, and its gradient by the outputs; an output of one dimension is one row."""
     array = np.asarray(outputs, dtype=np.float32)
     rows = tf.constant(array if array.ndim > 1 else array[np.newaxis])
     loss, given = loss_for(criterion), np.asarray(labels, dtype=np.float32)
@@ -81,7 +81,7 @@ def mean_and_gradient(criterion: Any, outputs: Any, labels: Any) -> tuple[float,
 
 
 def counts_from_one(method: Any) -> bool:
-    """Whether a validation method's labels are classes, which modules count from 1."""
+    """Returns whether a validation method's labels are classes, which modules count from 1."""
     inner = getattr(method, "criterion", method)
     return type(inner).__name__ in _OF_CLASSES
 
@@ -97,7 +97,7 @@ def _negative_log(output: Any, label: Any, *, logs: bool = True) -> Any:
 
 
 def _alike(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A function of output and label of one shape."""
+    """Returns a function of output and label of one shape."""
 
     def call(output: Any, label: Any) -> Any:
         return function(output, ops.reshape(ops.cast(label, output.dtype), ops.shape(output)))

@@ -73,7 +73,7 @@ class Function(Layer):
         self._counts_batch = places and (row is None or row < 1)
 
     def counts_batch(self) -> bool:
-        """Whether its dimensions are counted from the batch."""
+        """Returns whether its dimensions are counted from the batch."""
         return self._counts_batch
 
 
@@ -86,14 +86,14 @@ class OfKeras(Layer):
 
 
 class ReLU(OfKeras):
-    """What is above zero; computed in place or not, which changes nothing."""
+    """Keeps values above zero and sets others to zero; the argument for in-place computation is ignored."""
 
     def __init__(self, ip: bool = False, bigdl_type: str = "float") -> None:
         super().__init__(keras.layers.Activation, "relu")
 
 
 class ReLU6(OfKeras):
-    """What is above zero, up to 6."""
+    """Limits values to 0 to 6."""
 
     def __init__(self, inplace: bool = False, bigdl_type: str = "float") -> None:
         super().__init__(keras.layers.Activation, "relu6")
@@ -165,21 +165,21 @@ class SoftMax(OfKeras):
 
 
 class ELU(OfKeras):
-    """What is below zero, as `alpha` times (its exponential less 1)."""
+    """Maps negative values to `alpha` times (their exponential less 1)."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False, bigdl_type: str = "float") -> None:
         super().__init__(keras.layers.ELU, float(alpha))
 
 
 class LeakyReLU(OfKeras):
-    """What is below zero, times `negval`."""
+    """Multiplies negative values by `negval`."""
 
     def __init__(self, negval: float = 0.01, inplace: bool = False, bigdl_type: str = "float") -> None:
         super().__init__(keras.layers.LeakyReLU, negative_slope=float(negval))
 
 
 class RReLU(OfKeras):
-    """What is below zero, times a slope that is drawn in training, and is the mean otherwise."""
+    """Multiplies negative values by a slope, drawn in training, otherwise the mean."""
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False, bigdl_type: str = "float"
@@ -195,7 +195,7 @@ class SoftPlus(Function):
 
 
 class Threshold(Function):
-    """What is above `th`; `v` for all else."""
+    """Keeps values above `th`; others become `v`."""
 
     def __init__(self, th: float = 1e-6, v: float = 0.0, ip: bool = False, bigdl_type: str = "float") -> None:
         super().__init__("threshold", th=float(th), v=float(v))
@@ -218,7 +218,7 @@ class Clamp(Function):
 
 
 class HardShrink(Function):
-    """What is farther than `the_lambda` from zero; zero for all else."""
+    """Keeps values farther than `the_lambda` from zero; others become zero."""
 
     def __init__(self, the_lambda: float = 0.5, bigdl_type: str = "float") -> None:
         super().__init__("hard_shrink", value=float(the_lambda))

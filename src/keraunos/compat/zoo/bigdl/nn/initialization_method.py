@@ -40,14 +40,14 @@ class InitializationMethod(ABC):
 
     @abstractmethod
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values, for a weight that joins so many inputs to so many outputs."""
+        """Returns the values of a weight with these numbers of inputs and outputs."""
 
 
 class Zeros(InitializationMethod):
     """All zeros."""
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         return np.zeros(shape, dtype=np.float32)
 
 
@@ -55,7 +55,7 @@ class Ones(InitializationMethod):
     """All ones."""
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         return np.ones(shape, dtype=np.float32)
 
 
@@ -67,7 +67,7 @@ class ConstInitMethod(InitializationMethod):
         self.value = float(value)
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         return np.full(shape, self.value, dtype=np.float32)
 
 
@@ -81,7 +81,7 @@ class RandomUniform(InitializationMethod):
         self.bounds = None if upper is None or lower is None else sorted((float(upper), float(lower)))
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         bound = 1.0 / math.sqrt(max(fan_in, 1))
         low, high = self.bounds or (-bound, bound)
         return _uniform(low, high, shape)
@@ -95,7 +95,7 @@ class RandomNormal(InitializationMethod):
         self.mean, self.stdv = float(mean), float(stdv)
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         return _normal(self.mean, self.stdv, shape)
 
 
@@ -103,7 +103,7 @@ class Xavier(InitializationMethod):
     """Uniform within sqrt(6 / (inputs + outputs)) of zero."""
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         bound = math.sqrt(6.0 / (fan_in + fan_out))
         return _uniform(-bound, bound, shape)
 
@@ -116,7 +116,7 @@ class MsraFiller(InitializationMethod):
         self.average = bool(varianceNormAverage)
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         count = (fan_in + fan_out) / 2 if self.average else fan_in
         return _normal(0.0, math.sqrt(2.0 / count), shape)
 
@@ -125,7 +125,7 @@ class BilinearFiller(InitializationMethod):
     """The coefficients of bilinear interpolation, in each filter."""
 
     def values(self, shape: Sequence[int], fan_in: int, fan_out: int) -> Array:
-        """The values."""
+        """Returns the values."""
         rows, columns = shape[-2:]
         if len(shape) < 4 or rows != columns:
             raise JobError(f"BilinearFiller is for square filters. Received: a weight of the shape {tuple(shape)}.")

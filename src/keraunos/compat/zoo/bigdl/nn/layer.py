@@ -1,6 +1,6 @@
 """`bigdl.nn.layer`: every module that a program imports from there. Runs on the driver."""
 
-import sys  # a star import brought it, too, and what else is of no use here
+import sys  # a star import exported it, too, among other unused names
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -119,5 +119,5 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-# A star import finds them, and the program is told when it makes one.
+# A star import finds them; creating one raises an error.
 globals().update({name: _refused(name) for name in _ELSEWHERE})

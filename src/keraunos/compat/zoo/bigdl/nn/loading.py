@@ -20,7 +20,7 @@ _STATISTICS = frozenset({"moving_mean", "moving_variance", "seed_generator_state
 
 
 class LoadedModule(Layer):
-    """A module that was read: it computes, learns and gives its weights, but has no modules inside."""
+    """A loaded module: it computes, can be trained and returns its weights, but has no inner modules."""
 
     def __init__(self, model: Any) -> None:
         found = [weight for layer in model.layers for weight in _weights_of(layer)]
@@ -29,7 +29,7 @@ class LoadedModule(Layer):
 
 
 def _weights_of(layer: Any) -> Iterator[Weight]:
-    """A layer's weights, laid out as BigDL does; those of recurrent cells as Keras does."""
+    """Yields a layer's weights, laid out as BigDL does; those of recurrent cells as Keras does."""
     for variable in layer.weights:
         if variable.name in _STATISTICS:
             continue

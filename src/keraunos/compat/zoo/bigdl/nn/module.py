@@ -1,4 +1,4 @@
-"""What BigDL's modules share: a layer of Keras, or a container of modules. Runs on the driver.
+"""Base classes of BigDL's modules: a layer of Keras, or a container of modules. Runs on the driver.
 
 A module's inputs have their batch first. Its weights are made with it; the shapes of its inputs come with the first
 batch or with the records that it is trained on.
@@ -48,7 +48,7 @@ class Weight:
     from_bigdl: Callable[[Array], Array] = _same
 
     def value(self) -> Array:
-        """The values as BigDL lays them out."""
+        """Returns the values as BigDL lays them out."""
         return self.to_bigdl(np.asarray(keras.ops.convert_to_numpy(self.variable)))
 
     def assign(self, array: Any) -> None:
@@ -67,7 +67,7 @@ class Node:
         self._element, self.inputs = element, tuple(inputs)
 
     def element(self) -> Layer:
-        """The module."""
+        """Returns the module."""
         return self._element
 
 
@@ -88,15 +88,15 @@ class Layer:
         self._gradients: dict[int, Array] = {}
 
     def connect(self, inputs: Any, training: bool | None = None) -> Any:
-        """The outputs for tensors, or for inputs of a model that is being built."""
+        """Returns the outputs for tensors, or for inputs of a model that is being built."""
         return self._keras(inputs, training=training)
 
     def own_weights(self) -> list[tuple[str, Weight]]:
-        """All weights, each with the name of its module."""
+        """Returns all weights, each with the name of its module."""
         return [(self._name, weight) for weight in self._weights]
 
     def __call__(self, x: Any = None) -> Node:
-        """A node of a graph behind one node or several."""
+        """Returns a node of a graph behind one node or several."""
         return Node(self, [] if x is None else x if isinstance(x, (list, tuple)) else [x])
 
     def set_name(self, name: str) -> Self:
@@ -105,7 +105,7 @@ class Layer:
         return self
 
     def name(self) -> str:
-        """The module's name."""
+        """Returns the module's name."""
         return self._name
 
     def set_seed(self, seed: int = 123) -> Self:
@@ -115,7 +115,7 @@ class Layer:
 
     @in_tensorflow_2
     def forward(self, input: Any) -> Any:  # noqa: A002 - BigDL's name
-        """The outputs for a batch, in training mode unless `evaluate()` was called."""
+        """Returns the outputs for a batch, in training mode unless `evaluate()` was called."""
         given, single = self._batch_of(input)
         self._note_shapes(given)
         found = stepping.forward(self._stepped, given)
@@ -123,7 +123,7 @@ class Layer:
 
     @in_tensorflow_2
     def backward(self, input: Any, grad_output: Any) -> Any:  # noqa: A002 - BigDL's name
-        """The gradients by the inputs; those by the weights are added up in `parameters()`."""
+        """Returns the gradients by the inputs; those by the weights are added up in `parameters()`."""
         given, single = self._batch_of(input)
         weights = [weight for _, weight in self.own_weights()]
         variables = [weight.variable for weight in weights]
@@ -159,7 +159,7 @@ class Layer:
 
     @in_tensorflow_2
     def get_weights(self) -> list[Array]:
-        """The weights, laid out as BigDL does."""
+        """Returns the weights, laid out as BigDL does."""
         return [weight.value() for _, weight in self.own_weights()]
 
     @in_tensorflow_2
@@ -173,7 +173,7 @@ class Layer:
             weight.assign(array)
 
     def is_with_weights(self) -> bool:
-        """Whether there are weights."""
+        """Returns whether there are weights."""
         return bool(self.own_weights())
 
     @in_tensorflow_2
@@ -192,17 +192,17 @@ class Layer:
 
     @in_tensorflow_2
     def reset(self) -> Self:
-        """Begin anew with other weights."""
+        """Draw new initial weights."""
         self._draw()
         return self
 
     def training(self, is_training: bool = True) -> Self:
-        """Whether `forward` drops and measures batches."""
+        """Returns whether `forward` drops and measures batches."""
         self._training = bool(is_training)
         return self
 
     def is_training(self) -> bool:
-        """Whether `forward` does as in training."""
+        """Returns whether `forward` does as in training."""
         return self._training
 
     def freeze(self, names: Sequence[str] | None = None) -> Self:
@@ -224,13 +224,13 @@ class Layer:
         return evaluated(self, *args)
 
     def predict(self, features: Any, batch_size: int = -1) -> Any:
-        """The outputs: an array for arrays, an RDD for an RDD of Samples."""
+        """Returns the outputs: an array for arrays, an RDD for an RDD of Samples."""
         from keraunos.compat.zoo.bigdl.nn.running import predicted
 
         return predicted(self, features, batch_size)
 
     def predict_class(self, features: Any) -> Any:
-        """The class with the largest output, counted from 1."""
+        """Returns the class with the largest output, counted from 1."""
         found = self.predict(features)
         if hasattr(found, "map"):
             return found.map(lambda each: int(np.argmax(each)) + 1)
@@ -241,7 +241,7 @@ class Layer:
 
     @in_tensorflow_2
     def lowered(self, shapes: Sequence[tuple[int | None, ...]] | None = None) -> Any:
-        """The model of Keras, for inputs of shapes without the batch; those of the last batch by default."""
+        """Returns the model of Keras, for inputs of shapes without the batch; those of the last batch by default."""
         self._shapes = list(shapes) if shapes is not None else self._shapes or self.known_shapes()
         if self._shapes is None:
             raise ModelError(
@@ -268,7 +268,7 @@ class Layer:
     @staticmethod
     @in_tensorflow_2
     def loadModel(modelPath: str, weightPath: str | None = None, bigdl_type: str = "float") -> Layer:
-        """The module that `saveModel` wrote."""
+        """Returns the module that `saveModel` wrote."""
         del bigdl_type
         content = given_path(modelPath, "modelPath").read()
         if weightPath is not None or content[:2] != b"PK":
@@ -284,11 +284,11 @@ class Layer:
     load = loadModel
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """The shapes of the inputs, where the module's weights tell them."""
+        """Returns the shapes of the inputs, if they follow from the module's weights."""
         return None
 
     def source(self) -> Any:
-        """The lowered model as workers get it."""
+        """Returns the lowered model as workers get it."""
         return live_source(self.lowered(), backend="tensorflow")
 
     def _draw(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @in_tensorflow_2
 def predicted(module: Layer, features: Any, batch_size: int) -> Any:
-    """The outputs: an RDD for an RDD of Samples, arrays for arrays."""
+    """Returns the outputs: an RDD for an RDD of Samples, arrays for arrays."""
     rows = batch_size if batch_size > 0 else 128
     if not hasattr(features, "mapPartitions"):
         given = features if isinstance(features, (list, tuple)) else [features]
@@ -40,7 +40,7 @@ def predicted(module: Layer, features: Any, batch_size: int) -> Any:
 
 @in_tensorflow_2
 def evaluated(module: Layer, records: Any, batch_size: int, methods: Any) -> list[EvaluatedResult]:
-    """What validation methods make of an RDD of Samples, which is brought to the driver."""
+    """Returns the results of validation methods for an RDD of Samples, which is collected to the driver."""
     shapes = input_shapes(records)
     model = module.lowered(shapes)
     arrays = Records(records, None).brought(len(shapes) + len(model.outputs))
@@ -49,7 +49,7 @@ def evaluated(module: Layer, records: Any, batch_size: int, methods: Any) -> lis
 
 
 def measured(model: Any, arrays: Sequence[Array], batch_size: int, methods: Sequence[Any]) -> list[EvaluatedResult]:
-    """What validation methods make of arrays, inputs first, then labels."""
+    """Returns the results of validation methods for arrays, inputs first, then labels."""
     count = len(model.inputs)
     inputs = list(arrays[:count])
     found = model.predict(inputs if count > 1 else inputs[0], batch_size=batch_size, verbose=0)
@@ -66,7 +66,7 @@ def measured(model: Any, arrays: Sequence[Array], batch_size: int, methods: Sequ
 
 
 def input_shapes(records: Any) -> list[tuple[int, ...]]:
-    """The shapes of the features of an RDD's Samples."""
+    """Returns the shapes of the features of an RDD's Samples."""
     with session_of(records).own_python():
         first = records.take(1)
     if not first:

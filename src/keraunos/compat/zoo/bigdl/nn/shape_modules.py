@@ -1,7 +1,7 @@
 """BigDL's modules without weights that change shapes, pool images, and join tables. Runs on the driver.
 
-Dimensions are counted from 1, the batch being the first, unless a module is told how many a row has: then they are
-those of a row where an input has one dimension more than that.
+Dimensions are counted from 1, the batch being the first, unless a module is given the number of dimensions of a row:
+then they are those of a row if an input has one dimension more than that.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ class SpatialAveragePooling(Function):
 
 
 def axis_of(dimension: int) -> int:
-    """A dimension counted from 0; from the end where it is negative."""
+    """Returns a dimension counted from 0; from the end where it is negative."""
     if dimension == 0:
         raise JobError("A dimension must be counted from 1, or from -1 at the end. Received: 0.")
     return dimension - 1 if dimension > 0 else dimension

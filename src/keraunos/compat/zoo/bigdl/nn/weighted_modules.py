@@ -1,7 +1,7 @@
 """BigDL's modules with weights. Runs on the driver.
 
-Their weights begin as BigDL's do: uniform within 1/sqrt(inputs) of zero, unless a module says otherwise. A module of
-BigDL's has a matrix with a row for each output, and filters as (1, outputs, inputs, rows, columns).
+Their initial weights are BigDL's: uniform within 1/sqrt(inputs) of zero, unless a module documents otherwise. A module
+of BigDL's has a matrix with a row for each output, and filters as (1, outputs, inputs, rows, columns).
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ class _Weighted(Layer):
         self._draw()
 
     def known_shapes(self) -> list[tuple[int | None, ...]] | None:
-        """The shape of the input, where it is all known."""
+        """Returns the shape of the input, where it is all known."""
         return [self._row] if self._row and None not in self._row else None
 
     @in_tensorflow_2
     def _give(self, weight: Any, bias: Any, *gradients: Any) -> None:
-        """Set what a program gives a module to begin with."""
+        """Set the initial weights that a program passes."""
         if any(each is not None for each in gradients):
             raise JobError(
-                "`init_grad_weight` and `init_grad_bias` must be left out: gradients begin as nothing. Received: an "
-                "array."
+                "`init_grad_weight` and `init_grad_bias` must be left out: there are no initial gradients. Received: "
+                "an array."
             )
         for own in self._weights:
             given = bias if own.name == "bias" else weight
@@ -355,7 +355,7 @@ class Scale(_Scaled):
 
 
 class PReLU(_Weighted):
-    """What is below zero, times a slope that is learned: one for all, or one for each channel."""
+    """Multiplies negative values by a trained slope: one for all, or one per channel."""
 
     def __init__(self, n_output_plane: int = 0, bigdl_type: str = "float") -> None:
         layer = ChannelPReLU(n_output_plane)

@@ -17,7 +17,7 @@ def number(
     most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """The value as a finite number within the bounds that are given."""
+    """Returns the value as a finite number within the bounds that are given."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not plain and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         # A numpy scalar is what a program computes a rate as.
@@ -32,7 +32,7 @@ def number(
 
 
 def whole(name: str, value: Any, *, least: int = 1) -> int:
-    """The value as a whole number of at least `least`."""
+    """Returns the value as a whole number of at least `least`."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if isinstance(value, float) and value.is_integer():

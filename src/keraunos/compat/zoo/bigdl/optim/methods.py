@@ -33,20 +33,20 @@ class OptimMethod:
     name = ""
 
     def rule(self, *, clip_constant: tuple[float, float] | None = None, clip_norm: float | None = None) -> RuleSpec:
-        """The rule that does this, with the gradient first scaled to a global norm and then cut to a range."""
+        """Returns the rule that does this, with the gradient first scaled to a global norm and then cut to a range."""
         return RuleSpec(self.name, {**_for_rule(self.options()), **clipping(clip_constant, clip_norm)})
 
     @property
     def servers(self) -> str | None:
-        """Where the parameters must live for this method: `"driver"`, or `None` where any place will do."""
+        """Where the parameters must live for this method: `"driver"`, or `None` if any place will do."""
         return None
 
     def options(self) -> dict[str, Any]:
-        """The arguments as plain data."""
+        """Returns the arguments as plain data."""
         return {key: _plain(value) for key, value in vars(self).items()}
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 1."""
+        """Returns the learning rate of a step, counted from 1."""
         return _rules.rate_at(_for_rule(self.options()), step)
 
     def save(self, path: str, overWrite: bool = False) -> None:
@@ -59,7 +59,7 @@ class OptimMethod:
 
     @staticmethod
     def load(path: str, bigdl_type: str = "float") -> OptimMethod:
-        """The method that `save` wrote."""
+        """Returns the method that `save` wrote."""
         float_type(bigdl_type)
         try:
             data = json.loads(given_path(path).read())
@@ -79,7 +79,7 @@ class ScheduledMethod(OptimMethod):
     """A method whose schedule may be a `Plateau`."""
 
     learningrate: float
-    leaningrate_schedule: schedules.Schedule
+    leaningrate_schedule: schedules.LearningRateSchedule
 
     @property
     def servers(self) -> str | None:
@@ -91,7 +91,7 @@ class SGD(ScheduledMethod):
     """Gradient descent, with momentum, weight decay and a schedule.
 
     `dampening` is the momentum by default, as in Torch; Nesterov's momentum needs it to be 0. `learningrates` and
-    `weightdecays` give every parameter its own factor on the rate and its own decay. `leaningrate_schedule` is BigDL's
+    `weightdecays` are a factor on the rate and a decay per parameter. `leaningrate_schedule` is BigDL's
     spelling.
     """
 
@@ -105,7 +105,7 @@ class SGD(ScheduledMethod):
         momentum: float = 0.0,
         dampening: float = DOUBLEMAX,
         nesterov: bool = False,
-        leaningrate_schedule: schedules.Schedule | None = None,
+        leaningrate_schedule: schedules.LearningRateSchedule | None = None,
         learningrates: npt.ArrayLike | None = None,
         weightdecays: npt.ArrayLike | None = None,
         bigdl_type: str = "float",
@@ -141,7 +141,7 @@ class LarsSGD(OptimMethod):
         learningrate_decay: float = 0.01,
         weightdecay: float = 0.0005,
         momentum: float = 0.5,
-        leaningrate_schedule: schedules.Schedule | None = None,
+        leaningrate_schedule: schedules.LearningRateSchedule | None = None,
         bigdl_type: str = "float",
     ) -> None:
         float_type(bigdl_type)
@@ -349,7 +349,7 @@ def combined_rule(
     names: Sequence[str] = (),
     steps_before: int = 0,
 ) -> RuleSpec:
-    """The rule of a method, or of methods by the beginnings of the names of the variables that each is for.
+    """Returns the rule of a method, or of methods by the beginnings of the names of the variables that each is for.
 
     A variable belongs to the longest beginning that fits; one of `names` that none fits is an error. Schedules go on
     from `steps_before`.
@@ -378,7 +378,7 @@ def combined_rule(
 class RateFollower:
     """Moves the rate of a method with a `Plateau` after each epoch, while the workers wait.
 
-    It is told the rule, which is here only where the parameters live on the driver.
+    It gets the rule, which is available only if the parameters live on the driver.
     """
 
     def __init__(self, method: ScheduledMethod) -> None:
@@ -390,11 +390,14 @@ class RateFollower:
 
     @classmethod
     def of(cls, methods: OptimMethod | Mapping[str, OptimMethod]) -> RateFollower | None:
-        """The follower of a method that has one."""
+        """Returns the follower of a method that has one."""
         return cls(methods) if isinstance(methods, ScheduledMethod) and methods.servers is not None else None
 
     def end_epoch(self, rule: Rule | None, *, loss: float | None = None, score: float | None = None) -> float:
-        """Look at what the epoch gave; the rate of the next one, which the rule then has. Nobody may be using it."""
+        """Process the result of an epoch.
+
+        Returns the next epoch's rate, and sets it in the rule, which must not be in use.
+        """
         value = loss if self.monitor == "Loss" else score
         if value is None:
             raise JobError(
@@ -411,7 +414,7 @@ class RateFollower:
 
 
 def clipping(constant: tuple[float, float] | None, norm: float | None) -> dict[str, Any]:
-    """The options of a rule that clip the gradient."""
+    """Returns the options of a rule that clip the gradient."""
     options: dict[str, Any] = {}
     if constant is not None:
         low, high = (number("clip_constant", each) for each in constant)
@@ -428,14 +431,14 @@ def _later(rule: RuleSpec, steps_before: int) -> RuleSpec:
 
 
 def _for_rule(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as rules name them; a method without a learning rate has the rate 1."""
+    """Returns the options as rules name them; a method without a learning rate has the rate 1."""
     return {"learning_rate": 1.0} | {"learning_rate" if key == "learningrate" else key: options[key] for key in options}
 
 
-def _schedule(value: Any) -> schedules.Schedule:
+def _schedule(value: Any) -> schedules.LearningRateSchedule:
     if value is None:
         return schedules.Default()
-    if not isinstance(value, schedules.Schedule):
+    if not isinstance(value, schedules.LearningRateSchedule):
         raise JobError(
             "`leaningrate_schedule` must be one of Default, Exponential, MultiStep, Plateau, Poly, SequentialSchedule, "
             f"Step and Warmup. Received: {value!r}."
@@ -455,7 +458,7 @@ def _each(name: str, values: npt.ArrayLike | None) -> list[float] | None:
 
 
 def _plain(value: Any) -> Any:
-    return value.to_json() if isinstance(value, schedules.Schedule) else value
+    return value.to_json() if isinstance(value, schedules.LearningRateSchedule) else value
 
 
 def _rebuilt(kind: type[OptimMethod], arguments: Mapping[str, Any]) -> OptimMethod:

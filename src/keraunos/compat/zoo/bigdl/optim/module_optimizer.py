@@ -212,7 +212,7 @@ class LocalOptimizer(Optimizer):
 
 
 class _Hooks(KerasHooks):
-    """Validation and checkpoints, each by a trigger of its own."""
+    """Validation and checkpoints, each by its own trigger."""
 
     def __init__(
         self,

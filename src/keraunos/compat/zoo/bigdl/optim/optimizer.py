@@ -117,7 +117,7 @@ __all__ = [
     "trigger_named",
     "validation_method",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 

@@ -15,30 +15,30 @@ from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number, whole
 from keraunos.errors import JobError, one_of
 
 
-class Schedule(ABC):
+class LearningRateSchedule(ABC):
     """How a learning rate changes with the steps."""
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         return {"name": type(self).__name__, **vars(self)}
 
     @abstractmethod
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps, of which `skipped` came before this schedule's turn."""
+        """Returns the rate after `n` steps, of which `skipped` came before this schedule's turn."""
 
 
-class Default(Schedule):
+class Default(LearningRateSchedule):
     """`rate / (1 + n * learningrate_decay)`."""
 
     def __init__(self, bigdl_type: str = "float") -> None:
         float_type(bigdl_type)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return rate / (1.0 + (n - skipped) * decay)
 
 
-class Poly(Schedule):
+class Poly(LearningRateSchedule):
     """`rate * (1 - n / max_iteration) ** power`, and zero afterwards; in a sequence, `n` counts from the very start."""
 
     def __init__(self, power: float, max_iteration: int, bigdl_type: str = "float") -> None:
@@ -47,14 +47,14 @@ class Poly(Schedule):
         self.max_iteration = whole("max_iteration", max_iteration)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         if n > self.max_iteration:
             return 0.0
         left = 1.0 - n / self.max_iteration
         return rate * (left**self.power if left or self.power >= 0 else 0.0)
 
 
-class Exponential(Schedule):
+class Exponential(LearningRateSchedule):
     """`rate * decay_rate ** (n / decay_step)`; with `stair_case` the quotient is rounded down."""
 
     def __init__(self, decay_step: int, decay_rate: float, stair_case: bool = False, bigdl_type: str = "float") -> None:
@@ -64,12 +64,12 @@ class Exponential(Schedule):
         self.stair_case = bool(stair_case)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         power = (n - skipped) / self.decay_step
         return float(rate * self.decay_rate ** (math.floor(power) if self.stair_case else power))
 
 
-class Step(Schedule):
+class Step(LearningRateSchedule):
     """`rate * gamma ** (n // step_size)`."""
 
     def __init__(self, step_size: int, gamma: float, bigdl_type: str = "float") -> None:
@@ -78,11 +78,11 @@ class Step(Schedule):
         self.gamma = number("gamma", gamma)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return float(rate * self.gamma ** ((n - skipped) // self.step_size))
 
 
-class MultiStep(Schedule):
+class MultiStep(LearningRateSchedule):
     """`rate * gamma ** k`, where `k` of the `step_sizes`, which are numbers of steps, have been reached."""
 
     def __init__(self, step_sizes: Sequence[int], gamma: float, bigdl_type: str = "float") -> None:
@@ -91,14 +91,14 @@ class MultiStep(Schedule):
         self.gamma = number("gamma", gamma)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         reached = 0
         while reached < len(self.step_sizes) and n - skipped >= self.step_sizes[reached]:
             reached += 1
         return float(rate * self.gamma**reached)
 
 
-class Warmup(Schedule):
+class Warmup(LearningRateSchedule):
     """`rate + delta * n`."""
 
     def __init__(self, delta: float, bigdl_type: str = "float") -> None:
@@ -106,11 +106,11 @@ class Warmup(Schedule):
         self.delta = number("delta", delta)
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         return rate + self.delta * (n - skipped)
 
 
-class SequentialSchedule(Schedule):
+class SequentialSchedule(LearningRateSchedule):
     """One schedule after the other; each begins with the rate that the one before ended with.
 
     A schedule that was added with `max_iteration` is in force up to and including that many steps after the one before
@@ -120,12 +120,12 @@ class SequentialSchedule(Schedule):
     def __init__(self, iteration_per_epoch: int, bigdl_type: str = "float") -> None:
         float_type(bigdl_type)
         self.iteration_per_epoch = whole("iteration_per_epoch", iteration_per_epoch)
-        self.schedules: list[tuple[Schedule, int]] = []
+        self.schedules: list[tuple[LearningRateSchedule, int]] = []
 
-    def add(self, scheduler: Schedule, max_iteration: int, bigdl_type: str = "float") -> SequentialSchedule:
+    def add(self, scheduler: LearningRateSchedule, max_iteration: int, bigdl_type: str = "float") -> SequentialSchedule:
         """Put a schedule behind the others, for `max_iteration` steps."""
         float_type(bigdl_type)
-        if not isinstance(scheduler, Schedule) or isinstance(scheduler, (Plateau, SequentialSchedule)):
+        if not isinstance(scheduler, LearningRateSchedule) or isinstance(scheduler, (Plateau, SequentialSchedule)):
             raise JobError(
                 "`scheduler` must be a schedule that follows the steps: Default, Exponential, MultiStep, Poly, Step or "
                 f"Warmup. Received: {scheduler!r}. Give a Plateau to the method by itself."
@@ -134,7 +134,7 @@ class SequentialSchedule(Schedule):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         steps = [[schedule.to_json(), length] for schedule, length in self.schedules]
         return {
             "name": type(self).__name__,
@@ -143,7 +143,7 @@ class SequentialSchedule(Schedule):
         }
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate after `n` steps."""
+        """Returns the rate after `n` steps."""
         if not self.schedules:
             raise JobError("A SequentialSchedule must be given schedules with `add`. Received: none.")
         before = 0
@@ -155,7 +155,7 @@ class SequentialSchedule(Schedule):
         raise AssertionError("the last schedule is in force to the end")
 
 
-class Plateau(Schedule):
+class Plateau(LearningRateSchedule):
     """Multiply the rate by `factor` when `monitor` has not improved for more than `patience` epochs.
 
     `monitor` is `"Loss"` (the epoch's training loss) or `"score"` (the first validation method's result). What
@@ -191,11 +191,11 @@ class Plateau(Schedule):
         self._cooling = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Returns the schedule as plain data."""
         return {key: value for key, value in super().to_json().items() if not key.startswith("_")}
 
     def rate(self, rate: float, decay: float, n: int, skipped: int) -> float:
-        """The rate as it is: the driver changes it between epochs."""
+        """Returns the rate unchanged: the driver changes it between epochs."""
         return rate
 
     def reset(self) -> None:
@@ -203,7 +203,7 @@ class Plateau(Schedule):
         self._best, self._waited, self._cooling = None, 0, 0
 
     def observe(self, rate: float, value: float) -> float:
-        """The rate for the next epoch, from the present one and what the monitored quantity is now."""
+        """Returns the rate for the next epoch, from the present one and what the monitored quantity is now."""
         if self._cooling:
             self._cooling -= 1
             self._waited = 0
@@ -224,13 +224,13 @@ class Plateau(Schedule):
         return value < self._best - self.epsilon if self.mode == "min" else value > self._best + self.epsilon
 
 
-_KINDS: Mapping[str, type[Schedule]] = {
+_KINDS: Mapping[str, type[LearningRateSchedule]] = {
     each.__name__: each for each in (Default, Poly, Exponential, Step, MultiStep, Warmup, SequentialSchedule, Plateau)
 }
 
 
-def from_json(data: Mapping[str, Any]) -> Schedule:
-    """The schedule that `to_json` described."""
+def from_json(data: Mapping[str, Any]) -> LearningRateSchedule:
+    """Returns the schedule that `to_json` described."""
     arguments = dict(data)
     kind = _KINDS[arguments.pop("name")]
     parts = arguments.pop("schedules", [])

@@ -25,7 +25,7 @@ from keraunos.telemetry.tensorboard import EventWriter, read_scalars
 
 logger = logging.getLogger(__name__)
 
-# Copies to another file system: so many seconds apart, and so many times as far as one takes.
+# Copies to another file system: at least this many seconds apart, and at least this many times a copy's duration.
 _COPY_SECONDS, _COPY_SHARE = 2.0, 20.0
 
 INDICATORS = ("LearningRate", "Loss", "Throughput", "Parameters")
@@ -59,7 +59,7 @@ class Summary:
         self._writer.add_histogram(tag, values, step)
 
     def read_scalar(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted under a tag: a row each of step, value and time in seconds."""
+        """Returns the scalars of a tag: rows of step, value and time in seconds."""
         self.sync()
         if not self._place.exists():
             return read_scalars(self.folder, tag)
@@ -93,9 +93,9 @@ class Summary:
 
 
 class TrainSummary(Summary):
-    """What is noted of the training, in `log_dir/app_name/train`: `Loss` and `Throughput` of every step.
+    """The summary of the training, in `log_dir/app_name/train`: `Loss` and `Throughput` of every step.
 
-    `LearningRate`, and `Parameters` (a histogram of each variable), are noted where `set_summary_trigger` says when.
+    `LearningRate`, and `Parameters` (a histogram of each variable), are written at the times of `set_summary_trigger`.
     """
 
     part = "train"
@@ -118,7 +118,7 @@ class TrainSummary(Summary):
 
 
 class ValidationSummary(Summary):
-    """What is noted of validations, in `log_dir/app_name/validation`: each method's result, under its name."""
+    """The summary of validations, in `log_dir/app_name/validation`: each method's result, under its name."""
 
     part = "validation"
 
@@ -138,7 +138,7 @@ class _Copies:
 
     @classmethod
     def begin(cls, place: GivenPath) -> tuple[Path, _Copies]:
-        """The temporary folder, and its copies."""
+        """Returns the temporary folder, and its copies."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(scratch.folder("summary")))
             return folder, cls(folder, place, stack.pop_all())
@@ -168,7 +168,7 @@ class _Copies:
 
 
 def _end(writer: EventWriter, copies: _Copies) -> None:
-    """What is left of a summary that nobody holds any more, or at the end of the program."""
+    """Ends a summary that is garbage-collected, or at the end of the program."""
     try:
         writer.flush()
         copies.copy()

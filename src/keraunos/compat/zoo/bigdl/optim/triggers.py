@@ -23,7 +23,7 @@ class TrainingState:
         epoch: the epoch that comes next, from 1.
         neval: the step that comes next, from 1.
         loss: the loss of the step before.
-        score: what the first validation method gave last; `None` before a validation.
+        score: the last result of the first validation method; `None` before a validation.
         epoch_finished: whether the step before was its epoch's last.
     """
 
@@ -43,20 +43,20 @@ class TrainingState:
         score: float | None = None,
         epoch_finished: bool = False,
     ) -> TrainingState:
-        """The state after so many steps and so many whole epochs."""
+        """Returns the state after these numbers of steps and completed epochs."""
         return cls(epochs + 1, steps + 1, loss, score, epoch_finished)
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a trigger needs to be asked exactly, and when it fires at the latest.
+    """The conditions under which a trigger must be checked, and when it fires at the latest.
 
     Attributes:
-        lap: it must be asked after every so many steps; `None` where the ends of epochs suffice.
-        steps: it has fired once so many steps were taken; `None` where that is not known.
-        epochs: it has fired once so many epochs were finished; `None` where that is not known.
-        loss: whether it looks at the training loss.
-        score: whether it looks at the score of a validation.
+        lap: it must be asked after every this many steps; `None` if the ends of epochs suffice.
+        steps: it has fired once this many steps were taken; `None` if that is not known.
+        epochs: it has fired once this many epochs were finished; `None` if that is not known.
+        loss: whether it depends on the training loss.
+        score: whether it depends on the score of a validation.
     """
 
     lap: int | None = None
@@ -71,7 +71,7 @@ class Trigger(ABC):
 
     @abstractmethod
     def fires(self, state: TrainingState) -> bool:
-        """Whether it fires now. A trigger remembers nothing, so it may be asked any number of times."""
+        """Returns whether it fires now. A trigger remembers nothing, so it may be asked any number of times."""
 
     @abstractmethod
     def needs(self) -> Needs:
@@ -90,7 +90,7 @@ class MaxEpoch(Trigger):
         self.max_epoch = whole("max_epoch", max_epoch)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether so many epochs are finished."""
+        """Returns whether this many epochs are finished."""
         return state.epoch > self.max_epoch
 
     def needs(self) -> Needs:
@@ -106,7 +106,7 @@ class MaxIteration(Trigger):
         self.max = whole("max", max)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether so many steps were taken."""
+        """Returns whether this many steps were taken."""
         return state.neval > self.max
 
     def needs(self) -> Needs:
@@ -121,11 +121,11 @@ class EveryEpoch(Trigger):
         float_type(bigdl_type)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether an epoch has just ended."""
+        """Returns whether an epoch has just ended."""
         return state.epoch_finished
 
     def needs(self) -> Needs:
-        """The ends of epochs suffice."""
+        """Returns the ends of epochs suffice."""
         return Needs()
 
 
@@ -137,7 +137,7 @@ class SeveralIteration(Trigger):
         self.interval = whole("interval", interval)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether another `interval` steps have just been completed."""
+        """Returns whether another `interval` steps have just been completed."""
         taken = state.neval - 1
         return taken > 0 and taken % self.interval == 0
 
@@ -154,11 +154,11 @@ class MaxScore(Trigger):
         self.max = number("max", max)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether there is a score, and it is above the bound."""
+        """Returns whether there is a score, and it is above the bound."""
         return state.score is not None and state.score > self.max
 
     def needs(self) -> Needs:
-        """It looks at the score, which changes with a validation only."""
+        """It depends on the score, which changes only with a validation."""
         return Needs(score=True)
 
 
@@ -170,11 +170,11 @@ class MinLoss(Trigger):
         self.min = number("min", min)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether there is a loss, and it is below the bound."""
+        """Returns whether there is a loss, and it is below the bound."""
         return state.loss is not None and state.loss < self.min
 
     def needs(self) -> Needs:
-        """Every step has a loss, so it must be asked after each."""
+        """Returns every step has a loss, so it must be asked after each."""
         return Needs(lap=1, loss=True)
 
 
@@ -185,17 +185,17 @@ class TriggerAnd(Trigger):
         self.triggers = _checked(first, *others)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether all of them fire."""
+        """Returns whether all of them fire."""
         return all(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """What any of them needs; it has fired by the last of the moments by which each has."""
+        """Returns the needs of all of them; it has fired at the latest when the last of them has."""
         needs = [each.needs() for each in self.triggers]
         steps = [each.steps for each in needs if each.steps is not None]
         # An epoch has at least one step, so a bound in steps is one in epochs too.
         epochs = [_least(each.epochs, each.steps) for each in needs]
         known = [each for each in epochs if each is not None]
-        # What becomes true at a step may be the last that was missing, so there must be a look at that step.
+        # The last missing condition may become true at a step, so the trigger must be checked at that step.
         looks = [*(each.lap for each in needs), *(steps if len(steps) < len(needs) else [])]
         return Needs(
             _lap(looks),
@@ -216,11 +216,11 @@ class TriggerOr(Trigger):
         self.triggers = _checked(first, *others)
 
     def fires(self, state: TrainingState) -> bool:
-        """Whether one of them fires."""
+        """Returns whether one of them fires."""
         return any(each.fires(state) for each in self.triggers)
 
     def needs(self) -> Needs:
-        """What any of them needs; it has fired by the first of the moments by which one has."""
+        """Returns the needs of all of them; it has fired at the latest when the first of them has."""
         needs = [each.needs() for each in self.triggers]
         return Needs(
             _lap([each.lap for each in needs]),
@@ -235,7 +235,7 @@ class TriggerOr(Trigger):
 
 
 def trigger_named(value: Any) -> Trigger:
-    """The trigger that was given, or that a name such as `"EveryEpoch"` stands for."""
+    """Returns the given trigger, or the one of a name such as `"EveryEpoch"`."""
     if isinstance(value, Trigger):
         return value
     if isinstance(value, str) and value.lower() in {"everyepoch", "every_epoch"}:

@@ -1,6 +1,6 @@
 """BigDL's validation methods, on arrays of outputs and labels. Runs on the driver and on executors.
 
-A method gives the *state* of a batch, an array; states of any batches, from any worker, add up to the state of all
+A method returns the *state* of a batch, an array; states of any batches, from any worker, add up to the state of all
 rows, from which the result is computed once. So it is the same however the rows are cut. Classes count from 0.
 """
 
@@ -27,7 +27,7 @@ State = npt.NDArray[np.float64]
 
 
 class ValidationMethod(ABC):
-    """A number that says how good outputs are, given labels."""
+    """A measure of outputs, given labels."""
 
     def __init__(self, bigdl_type: str = "float") -> None:
         float_type(bigdl_type)
@@ -37,24 +37,24 @@ class ValidationMethod(ABC):
 
     @property
     def name(self) -> str:
-        """What a program calls it."""
+        """The name in a program."""
         return type(self).__name__
 
     @property
     def tag(self) -> str:
-        """What its results go by in summaries and dicts: BigDL's word for it, which may be another one."""
+        """The name of its results in summaries and dicts: BigDL's name, which may differ."""
         return self.name
 
     @abstractmethod
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds."""
+        """Returns the state of a batch."""
 
     def merge(self, states: Iterable[State]) -> State:
-        """The state of all the batches together."""
+        """Returns the state of all the batches together."""
         return np.asarray(sum(states, start=np.zeros(1)), dtype=np.float64)
 
     def result(self, state: State) -> float:
-        """The number; not a number where there were no rows."""
+        """Returns the number; not a number if there were no rows."""
         return float(state[0] / state[1]) if state.size > 1 and state[1] else float("nan")
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Top1Accuracy(ValidationMethod):
     """The share of rows whose class is the one with the largest output; of one output, 0.5 divides two classes."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         scores = _scores(output)
         given = (scores[:, 0] >= 0.5).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.array([np.count_nonzero(given == class_of(label, scores)), len(scores)], dtype=np.float64)
@@ -90,7 +90,7 @@ class Top5Accuracy(ValidationMethod):
     """The share of rows whose class is among the five with the largest outputs."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         scores = _scores(output)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
         right = (best == class_of(label, scores)[:, np.newaxis]).any(axis=1)
@@ -106,7 +106,7 @@ class TreeNNAccuracy(Top1Accuracy):
         return "TreeNNAccuracy()"
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: right answers, and rows."""
+        """Returns the state of a batch: right answers, and rows."""
         nodes, labels = np.asarray(output), np.asarray(label)
         if nodes.ndim != 3:
             raise DataError(
@@ -119,7 +119,7 @@ class TreeNNAccuracy(Top1Accuracy):
 class Loss(ValidationMethod):
     """The mean of a criterion over the rows; of `ClassNLLCriterion` by default, which takes log-probabilities.
 
-    Where a graph with a loss of its own is validated, that loss is the default.
+    For a graph with its own loss, that loss is the default.
     """
 
     def __init__(self, cri: Criterion | None = None, bigdl_type: str = "float") -> None:
@@ -130,7 +130,7 @@ class Loss(ValidationMethod):
             raise JobError(f"`cri` must be one of bigdl.nn.criterion's criteria. Received: {cri!r}.")
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the sum of the losses, and rows."""
+        """Returns the state of a batch: the sum of the losses, and rows."""
         losses = self.criterion.rows(np.asarray(output), np.asarray(label))
         return np.array([losses.sum(), losses.size], dtype=np.float64)
 
@@ -139,7 +139,7 @@ class MAE(ValidationMethod):
     """The mean absolute difference."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the sum of the rows' means, and rows."""
+        """Returns the state of a batch: the sum of the rows' means, and rows."""
         means = AbsCriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
 
@@ -147,7 +147,7 @@ class MAE(ValidationMethod):
 class AUC(ValidationMethod):
     """The area under the ROC curve of a probability, from `threshold_num` thresholds between 0 and 1.
 
-    Of several outputs it is the mean of the areas, each output having a label of its own.
+    Of several outputs it is the mean of the areas, each output having its own label.
     """
 
     def __init__(self, threshold_num: int = 200, bigdl_type: str = "float") -> None:
@@ -160,7 +160,7 @@ class AUC(ValidationMethod):
         return "AucScore"
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: how many rows of each class lie between two thresholds, output by output."""
+        """Returns the state of a batch: how many rows of each class lie between two thresholds, output by output."""
         scores, truth = np.asarray(output, dtype=np.float32), np.asarray(label)
         columns = scores.shape[1] if scores.ndim == 2 else 1
         if scores.size != truth.size or scores.ndim > 2 or (columns > 1 and scores.shape != truth.shape):
@@ -187,7 +187,7 @@ class AUC(ValidationMethod):
         return np.concatenate([[-1e-7], inner, [1 + 1e-7]]).astype(np.float32)
 
     def result(self, state: State) -> float:
-        """The area, or the mean of areas; not a number unless there were rows of both classes."""
+        """Returns the area, or the mean of areas; not a number unless there were rows of both classes."""
         if state.size % (2 * self.threshold_num) or not state.size:
             return float("nan")
         counts = state.reshape(-1, 2, self.threshold_num)[:, :, ::-1]
@@ -201,7 +201,7 @@ class AUC(ValidationMethod):
 class _Ranking(ValidationMethod):
     """Where the one right item stands among `neg_num` others.
 
-    Outputs have a row of `neg_num` + 1 scores for each question, or one score a row, the questions behind each other;
+    Outputs have a row of `neg_num` + 1 scores for each question, or one score per row, the questions behind each other;
     the label of the right item is 1.
     """
 
@@ -215,10 +215,10 @@ class _Ranking(ValidationMethod):
 
     @abstractmethod
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """What ranks, counted from 1, are worth."""
+        """Returns the gains of ranks, counted from 1."""
 
     def state(self, output: Array, label: Array) -> State:
-        """What a batch adds: the gains, and questions."""
+        """Returns the state of a batch: the gains, and questions."""
         length = self.neg_num + 1
         scores, truth = np.asarray(output, dtype=np.float64), np.asarray(label)
         if scores.size % length or scores.size != truth.size:
@@ -239,7 +239,7 @@ class HitRatio(_Ranking):
 
     @property
     def tag(self) -> str:
-        """BigDL's name, with the number that is looked at; BigDL says 10 whatever it is."""
+        """BigDL's name, with the actual number; BigDL always uses 10."""
         return f"HitRate@{self.k}"
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -251,7 +251,7 @@ class NDCG(_Ranking):
     """The same, a hit at rank r counting `log 2 / log(r + 1)`."""
 
     def gain(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """What a hit is worth."""
+        """Returns the gain of a hit."""
         return np.asarray(np.where(ranks <= self.k, np.log(2) / np.log(ranks + 1), 0.0))
 
 
@@ -284,7 +284,7 @@ _NAMES: Mapping[str, type[ValidationMethod]] = {
 
 
 def validation_method(value: Any) -> ValidationMethod:
-    """The method that was given, or that a name such as `"acc"`, `"mae"` or `"Top1Accuracy"` stands for."""
+    """Returns the given method, or the one of a name such as `"acc"`, `"mae"` or `"Top1Accuracy"`."""
     if isinstance(value, ValidationMethod):
         return value
     if isinstance(value, str) and value.lower() in _NAMES:
@@ -293,7 +293,7 @@ def validation_method(value: Any) -> ValidationMethod:
 
 
 def _scores(output: Array) -> Array:
-    """Outputs as a column a class."""
+    """Outputs as one column per class."""
     scores = np.asarray(output)
     if scores.ndim == 1:
         scores = scores[:, np.newaxis]

@@ -1,7 +1,7 @@
 """`bigdl.util.common`: what programs import from there beside the models. Runs on the driver and on executors.
 
-`from bigdl.util.common import *` also gave programs what that module had imported itself: numpy, Spark's names, `os`.
-Those are imported when somebody asks for them, because executors import this module for its records.
+`from bigdl.util.common import *` also exported the imports of that module: numpy, Spark's names, `os`.
+These are imported on first use, because executors import this module for its records.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ def __getattr__(name: str) -> Any:
 
 
 def passed_on(module: str, name: str) -> Any:
-    """What a module that took everything from this one has under a name."""
+    """Returns the object that a star import of this module exported under a name."""
     if name in __all__:
         return getattr(sys.modules[__name__], name)
     raise AttributeError(f"module {module!r} has no attribute {name!r} here.")
 
 
 class JTensor:
-    """An array, under the name that BigDL's programs give it; with `indices` a sparse one."""
+    """An array, under BigDL's name; with `indices` a sparse one."""
 
     def __init__(
         self, storage: npt.ArrayLike, shape: Any, bigdl_type: str = "float", indices: npt.ArrayLike | None = None
@@ -115,7 +115,7 @@ class JTensor:
 
     @classmethod
     def from_ndarray(cls, a_ndarray: npt.ArrayLike | None, bigdl_type: str = "float") -> JTensor | None:
-        """The array as a `JTensor`; `None` stays `None`."""
+        """Returns the array as a `JTensor`; `None` stays `None`."""
         if a_ndarray is None:
             return None
         array = np.asarray(a_ndarray)
@@ -123,7 +123,7 @@ class JTensor:
 
     @classmethod
     def sparse(cls, a_ndarray: Any, i_ndarray: Any, shape: Any, bigdl_type: str = "float") -> JTensor | None:
-        """The array of a shape that has the given values at places counted from 0, and 0 elsewhere.
+        """Returns the array of a shape that has the given values at places counted from 0, and 0 elsewhere.
 
         `i_ndarray` has the places' first coordinates, then their second ones, and so on.
         """
@@ -138,7 +138,7 @@ class JTensor:
         return cls(values, lengths, bigdl_type, places)
 
     def to_ndarray(self) -> npt.NDArray[Any]:
-        """The array."""
+        """Returns the array."""
         if self.indices is not None:
             raise DataError(
                 "A sparse JTensor is not given as an array by to_ndarray, which could be very large. Use `storage`, "
@@ -147,7 +147,7 @@ class JTensor:
         return self.storage.reshape(self.shape)
 
     def dense(self) -> npt.NDArray[Any]:
-        """The array, also of a sparse tensor."""
+        """Returns the array, also of a sparse tensor."""
         if self.indices is None:
             return self.to_ndarray()
         array = np.zeros(self.shape, self.storage.dtype)
@@ -169,7 +169,7 @@ class Sample:
 
     @classmethod
     def from_ndarray(cls, features: Any, labels: Any, bigdl_type: str = "float") -> Sample:
-        """The record of one array, or a list of arrays, on each side."""
+        """Returns the record of one array, or a list of arrays, on each side."""
         return cls(
             [tensor for each in to_list(features) if (tensor := JTensor.from_ndarray(each, bigdl_type)) is not None],
             [tensor for each in to_list(labels) if (tensor := JTensor.from_ndarray(each, bigdl_type)) is not None],
@@ -178,7 +178,7 @@ class Sample:
 
     @classmethod
     def from_jtensor(cls, features: Any, labels: Any, bigdl_type: str = "float") -> Sample:
-        """The record of one `JTensor`, or a list of them, on each side; a label may be a number."""
+        """Returns the record of one `JTensor`, or a list of them, on each side; a label may be a number."""
         kept = [each if isinstance(each, JTensor) else JTensor(each, np.shape(each)) for each in to_list(labels)]
         return cls(to_list(features), kept, bigdl_type)
 
@@ -193,7 +193,7 @@ class Sample:
         return self.labels[0]
 
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """All of the arrays, features first: a record as this package's RDDs hold it."""
+        """Returns all of the arrays, features first: a record as this package's RDDs hold it."""
         return [each.dense() for each in (*self.features, *self.labels)]
 
     def __repr__(self) -> str:
@@ -201,7 +201,7 @@ class Sample:
 
 
 class EvaluatedResult:
-    """What a validation method found."""
+    """The result of a validation method."""
 
     def __init__(self, result: float, total_num: int, method: str) -> None:
         self.result = result
@@ -221,7 +221,7 @@ class RNG:
         self.bigdl_type = bigdl_type
 
     def set_seed(self, seed: int) -> None:
-        """Begin anew, for every `RNG`."""
+        """Reset the numbers of every `RNG`."""
         RNG._twister = np.random.RandomState(seed)
 
     def uniform(self, a: float, b: float, size: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -273,18 +273,18 @@ def _without_jvm(call: str) -> JobError:
 
 
 def get_dtype(bigdl_type: str) -> str:
-    """The name of numpy's type for arrays; BigDL knows no other one."""
+    """Returns the name of numpy's type for arrays; BigDL has only one."""
     del bigdl_type
     return "float32"
 
 
 def to_list(a: Any) -> list[Any]:
-    """A list of one thing, or of the things in a list."""
+    """Returns a list of one thing, or of the things in a list."""
     return a if isinstance(a, list) else [a]
 
 
 def to_sample_rdd(x: Any, y: Any, numSlices: int | None = None) -> Any:
-    """An RDD of a `Sample` for each row of two arrays."""
+    """Returns an RDD of a `Sample` for each row of two arrays."""
     pairs = _session().parallelize(list(zip(x, y, strict=True)), numSlices)
     return pairs.map(_sample_of)
 
@@ -294,14 +294,14 @@ def _sample_of(pair: tuple[Any, Any]) -> Sample:
 
 
 def create_spark_conf() -> Any:
-    """A Spark configuration; nothing has to be set in it."""
+    """Returns a Spark configuration; nothing has to be set in it."""
     from pyspark import SparkConf
 
     return SparkConf()
 
 
 def get_spark_context(conf: Any = None) -> Any:
-    """The running SparkContext, or a new one."""
+    """Returns the running SparkContext, or a new one."""
     from pyspark import SparkContext
 
     context = SparkContext.getOrCreate(conf=create_spark_conf() if conf is None else conf)
@@ -314,7 +314,7 @@ def _session() -> Session:
 
 
 def get_spark_sql_context(sc: Any) -> Any:
-    """The SQLContext of a SparkContext."""
+    """Returns the SQLContext of a SparkContext."""
     from pyspark.sql import SQLContext
 
     return SQLContext.getOrCreate(sc)
@@ -329,7 +329,7 @@ def init_engine(bigdl_type: str = "float") -> None:
 
 
 def get_node_and_core_number(bigdl_type: str = "float") -> tuple[int, int]:
-    """How many machines run tasks, and how many tasks each of them runs at once."""
+    """Returns how many machines run tasks, and how many tasks each of them runs at once."""
     del bigdl_type
     session = _session()
     slots = session.slots()
@@ -355,18 +355,18 @@ def show_bigdl_info_logs(bigdl_type: str = "float") -> None:
 
 
 def create_tmp_path() -> str:
-    """A path for a temporary file, which is not there yet."""
+    """Returns a path for a temporary file, which is not there yet."""
     with tempfile.NamedTemporaryFile(prefix="bigdl") as file:
         return file.name
 
 
 def text_from_path(path: str) -> Any:
-    """The first line of a text file under any Hadoop path."""
+    """Returns the first line of a text file under any Hadoop path."""
     return _session().text_file(path).first()
 
 
 def get_local_file(a_path: str) -> str:
-    """A local path of a file: its own, or that of a copy where it lies elsewhere."""
+    """Returns a local path of a file: its own, or that of a copy where it lies elsewhere."""
     if not is_distributed(a_path):
         return a_path
     (_, content), *_ = _session().binary_files(a_path).take(1)
@@ -376,5 +376,5 @@ def get_local_file(a_path: str) -> str:
 
 
 def is_distributed(path: str) -> bool:
-    """Whether a path names a file system."""
+    """Returns whether a path names a file system."""
     return "://" in path

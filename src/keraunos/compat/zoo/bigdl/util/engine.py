@@ -16,17 +16,17 @@ __all__ = [
 
 
 def exist_pyspark() -> bool:
-    """Whether pyspark can be imported."""
+    """Returns whether pyspark can be imported."""
     return importlib.util.find_spec("pyspark") is not None
 
 
 def get_bigdl_classpath() -> str:
-    """Nothing: there is no jar."""
+    """Returns an empty result, because there is no jar."""
     return ""
 
 
 def is_spark_below_2_2() -> bool:
-    """Whether Spark is older than 2.2."""
+    """Returns whether Spark is older than 2.2."""
     import pyspark
 
     return compare_version(pyspark.__version__, "2.2") < 0

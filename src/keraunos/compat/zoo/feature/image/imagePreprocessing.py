@@ -51,7 +51,7 @@ __all__ = [
     "Preprocessing",
     "RowToImageFeature",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -114,7 +114,7 @@ class ImageMirror(ImagePreprocessing):
         del bigdl_type
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image, flipped."""
+        """Returns the image, flipped."""
         return mat[::-1, ::-1]
 
 
@@ -139,7 +139,7 @@ class ImageColorJitter(colours.ColorJitter, ImagePreprocessing):
 
 
 class ImageChannelNormalize(colours.ChannelNormalize, ImagePreprocessing):
-    """The mean of each channel taken away, then divided by its deviation."""
+    """Subtracts the mean of each channel, then divides by its deviation."""
 
 
 class ImagePixelNormalize(colours.PixelNormalize, ImagePreprocessing):
@@ -160,7 +160,7 @@ class PerImageNormalize(ImagePreprocessing):
             raise JobError(one_of("norm_type", norm_type, tuple(map(str, kinds))))
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that range."""
+        """Returns the image in that range."""
         return mats.normalized(mat, self.low, self.high, self.norm_type)
 
 
@@ -175,7 +175,7 @@ class ImageFiller(colours.Filler, ImagePreprocessing):
 class ImageMatToTensor(steps.MatToTensor, ImagePreprocessing):
     """The pixels as the tensor that a model takes, in the order BGR, or RGB with `to_RGB`.
 
-    `format` is `"NCHW"` or `"NHWC"`. `share_buffer` has no effect: every image has a tensor of its own.
+    `format` is `"NCHW"` or `"NHWC"`. `share_buffer` has no effect: every image has its own tensor.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class ImageFeatureToTensor(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> Any:
-        """The tensor, of an image that could be decoded."""
+        """Returns the tensor, of an image that could be decoded."""
         return checked_image(value)[TENSOR]
 
 
@@ -231,7 +231,7 @@ class ImageFeatureToSample(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> Any:
-        """The record, of an image that could be decoded."""
+        """Returns the record, of an image that could be decoded."""
         return sample_of(value)
 
 
@@ -242,7 +242,7 @@ class RowToImageFeature(Preprocessing):
         del bigdl_type
 
     def transform(self, value: Any) -> ImageFeature:
-        """The image."""
+        """Returns the image."""
         try:
             origin, height, width, channels, mode, data = value
         except (TypeError, ValueError):

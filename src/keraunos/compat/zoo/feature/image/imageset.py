@@ -20,7 +20,7 @@ from keraunos.errors import JobError
 from keraunos.session.registry import session_of
 
 __all__ = ["DistributedImageSet", "ImageSet", "LocalImageSet"]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -48,7 +48,7 @@ class ImageSet:
         one_based_label: bool = True,
         bigdl_type: str = "float",
     ) -> ImageSet:
-        """The images under a path, decoded: on the driver, or with a SparkContext on executors.
+        """Returns the images under a path, decoded: on the driver, or with a SparkContext on executors.
 
         Args:
             path: a folder, a file, or a path with wildcards; with a SparkContext on any Hadoop file system, where a
@@ -81,7 +81,7 @@ class ImageSet:
 
     @classmethod
     def from_image_frame(cls, image_frame: Any, bigdl_type: str = "float") -> ImageSet:
-        """The images of an `ImageFrame`."""
+        """Returns the images of an `ImageFrame`."""
         del bigdl_type
         if not isinstance(image_frame, ImageFrame):
             raise JobError(f"`image_frame` must be an ImageFrame. Received: {type(image_frame).__name__}.")
@@ -104,11 +104,11 @@ class ImageSet:
         return self._label_map
 
     def is_local(self) -> bool:
-        """Whether the images are on the driver."""
+        """Returns whether the images are on the driver."""
         return self.images.is_local
 
     def is_distributed(self) -> bool:
-        """Whether the images are in an RDD."""
+        """Returns whether the images are in an RDD."""
         return not self.images.is_local
 
     def transform(self, transformer: Any) -> ImageSet:
@@ -117,19 +117,19 @@ class ImageSet:
         return self
 
     def get_image(self, key: str = FLOATS, to_chw: bool = True) -> Any:
-        """The images as arrays of floats: a list, or an RDD."""
+        """Returns the images as arrays of floats: a list, or an RDD."""
         return self.images.values(functools.partial(ImageFeature.get_image, float_key=key, to_chw=to_chw))
 
     def get_label(self) -> Any:
-        """The labels as arrays, -1 where there is none: a list, or an RDD."""
+        """Returns the labels as arrays, -1 if there is none: a list, or an RDD."""
         return self.images.values(ImageFeature.get_label)
 
     def get_predict(self, key: str = PREDICT) -> Any:
-        """Where each image is from, with the list of what a model said of it, or `None`: a list, or an RDD."""
+        """Returns the origin of each image with the list of its predictions, or `None`: a list, or an RDD."""
         return self.images.values(functools.partial(_predicted, key))
 
     def to_image_frame(self, bigdl_type: str = "float") -> ImageFrame:
-        """The images as an `ImageFrame`."""
+        """Returns the images as an `ImageFrame`."""
         del bigdl_type
         return frame_of(self.images)
 
@@ -151,7 +151,7 @@ class DistributedImageSet(ImageSet):
 
 
 def set_of(images: Images, label_map: dict[str, int] | None = None) -> ImageSet:
-    """The set of images."""
+    """Returns the set of images."""
     kind = LocalImageSet if images.is_local else DistributedImageSet
     made: ImageSet = kind.__new__(kind)
     ImageSet.__init__(made, images, label_map)

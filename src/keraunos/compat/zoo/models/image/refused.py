@@ -22,7 +22,7 @@ class RefusedModel:
 
     @classmethod
     def refusal(cls) -> JobError:
-        """The error."""
+        """Returns the error."""
         return JobError(
             f"{cls.__name__} is not here: its models are files of BigDL's JVM. Expected: a model of Keras, or a frozen "
             f"TensorFlow graph. Received: {cls.__name__}. Use TFNet(path, inputs, outputs).predict_image, or "
@@ -31,7 +31,7 @@ class RefusedModel:
 
 
 def refused_step(module: str, name: str) -> JobError:
-    """The error for a step on what such a model gives."""
+    """Returns the error for a step on what such a model returns."""
     return JobError(
         f"{module}.{name} is not here: it reads what BigDL's models give. Received: {name}. Map over get_predict()."
     )

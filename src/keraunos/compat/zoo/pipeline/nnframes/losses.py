@@ -22,7 +22,7 @@ class FrameLoss(CriterionLoss):
     """A criterion for a column of labels: one number is compared with all of a row's outputs."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The criterion of each row."""
+        """Returns the criterion of each row."""
         outputs = keras.ops.shape(y_pred)
         if (
             self.criterion not in _CLASSES
@@ -35,7 +35,7 @@ class FrameLoss(CriterionLoss):
 
 
 def loss_of(criterion: Any) -> Any:
-    """The loss for a criterion of BigDL's, or a loss of Keras as it is."""
+    """Returns the loss for a BigDL criterion, or a Keras loss unchanged."""
     if isinstance(criterion, (str, keras.losses.Loss)):
         return criterion
     if not isinstance(criterion, Criterion):
@@ -47,5 +47,5 @@ def loss_of(criterion: Any) -> Any:
 
 
 def has_classes(criterion: Any) -> bool:
-    """Whether the labels of a criterion are classes that count from 1."""
+    """Returns whether the labels of a criterion are classes that count from 1."""
     return isinstance(criterion, Criterion) and counts_from_one(criterion)

@@ -18,7 +18,7 @@ Shapes = list[tuple[int | None, ...]]
 
 @in_tensorflow_2
 def net_of(model: Any) -> Any:
-    """The model; a TFNet, or a model of Keras, inside of one of zoo.pipeline.api.keras."""
+    """Returns the model; a TFNet, or a model of Keras, inside of one of zoo.pipeline.api.keras."""
     import keras
 
     if isinstance(model, (KerasNet, Layer)):
@@ -41,7 +41,10 @@ def net_of(model: Any) -> Any:
 
 @in_tensorflow_2
 def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
-    """The model of Keras that has the net's weights; `shapes` gives those of a record's arrays, where needed."""
+    """Returns the model of Keras that has the net's weights.
+
+    `shapes` returns the shapes of a record's arrays, if needed.
+    """
     if isinstance(net, Layer):
         return net.lowered(net._shapes or shapes())
     if not net.model.built:
@@ -54,7 +57,7 @@ def keras_model(net: Any, shapes: Callable[[], Shapes]) -> Any:
 
 @in_tensorflow_2
 def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
-    """A net of its own that stands where this one does."""
+    """Returns a copy of a net with the same weights."""
     if isinstance(net, Layer):
         return LoadedModule(copied_model(keras_model(net, shapes)))
     made = copy.copy(net)
@@ -64,7 +67,7 @@ def cloned(net: Any, shapes: Callable[[], Shapes]) -> Any:
 
 @in_tensorflow_2
 def copied_model(model: Any) -> Any:
-    """A model of Keras of its own that stands where this one does."""
+    """Returns a copy of a Keras model with the same weights."""
     from keraunos.learners.keras_archive import from_archive, live_modules, to_archive
 
     return from_archive(to_archive(model), trusted=live_modules(model))

@@ -29,26 +29,27 @@ from keraunos.compat.zoo.feature.common import (
 from keraunos.compat.zoo.pipeline.nnframes import serving, step_files
 from keraunos.compat.zoo.pipeline.nnframes.net_of import net_of
 from keraunos.compat.zoo.pipeline.nnframes.params import (
-    HasBatchSize,
-    HasColumns,
+    HasNNColumns,
     HasSamplePreprocessing,
     HasThreshold,
-    TrainingParams,
+    HasTotalBatchSize,
+    NNTrainingParams,
 )
-from keraunos.compat.zoo.pipeline.nnframes.training import Checkpoint, Validation, train
+from keraunos.compat.zoo.pipeline.nnframes.training import CheckpointSettings, Validation, train
 from keraunos.errors import JobError, one_of
 from keraunos.ml.persistence import Parts, PartsReader, PartsWriter
 
 _LEVELS = ("DRAM", "DISK_AND_DRAM")
 
 
-class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: ignore[misc]  # pyspark is used untyped
-    """Trains a model on two columns of a DataFrame. `fit` trains the model itself, and goes on where it stands.
+class NNEstimator(Estimator, NNTrainingParams, HasSamplePreprocessing):  # type: ignore[misc]  # pyspark is used untyped
+    """Trains a model on two columns of a DataFrame. `fit` trains the model itself, from its current weights.
 
     Args:
         model: a model of zoo.pipeline.api.keras, of bigdl.nn.layer or of Keras, or a TFNet that is trained.
         criterion: one of bigdl.nn.criterion's, whose classes count from 1, or a loss of Keras.
-        feature_preprocessing: the size of the model's input, a list of such for several, or a step that gives arrays.
+        feature_preprocessing: the size of the model's input, a list of sizes for several inputs, or a step that returns
+            arrays.
         label_preprocessing: the same for the label.
         bigdl_type: has no effect.
     """
@@ -64,7 +65,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         del bigdl_type
         super().__init__()
         self.model = net_of(model)
-        # A copy gets a model of its own when it is fitted.
+        # A copy gets its own model when it is fitted.
         self.shares_model = False
         self.criterion = criterion
         self.setSamplePreprocessing(
@@ -75,7 +76,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         self.optimMethod: OptimMethod = SGD()
         self.endWhen: Trigger | None = None
         self.validation: Validation | None = None
-        self.checkpoint: Checkpoint | None = None
+        self.checkpoint: CheckpointSettings | None = None
         self.train_summary: TrainSummary | None = None
         self.validation_summary: ValidationSummary | None = None
         self.clipping: tuple[tuple[float, float] | None, float | None] = (None, None)
@@ -89,7 +90,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self
 
     def getOptimMethod(self) -> OptimMethod:
-        """The optim method."""
+        """Returns the optim method."""
         return self.optimMethod
 
     def setEndWhen(self, trigger: Any) -> Self:
@@ -102,14 +103,14 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self.endWhen
 
     def setDataCacheLevel(self, level: str, numSlice: int | None = None) -> Self:
-        """Set where rows are kept: in memory while they fit (`DRAM`), or in mapped files (`DISK_AND_DRAM`)."""
+        """Set where rows are stored: in memory while they fit (`DRAM`), or in mapped files (`DISK_AND_DRAM`)."""
         if level not in _LEVELS:
             raise JobError(one_of("level", level, _LEVELS) + " Persistent memory is a folder: see spark.local.dir.")
         self.dataCacheLevel = level if numSlice is None else (level, numSlice)
         return self
 
     def getDataCacheLevel(self) -> str | tuple[str, int]:
-        """Where rows are kept."""
+        """Returns where rows are stored."""
         return self.dataCacheLevel
 
     def setTrainSummary(self, val: TrainSummary) -> Self:
@@ -118,20 +119,20 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self
 
     def getTrainSummary(self) -> TrainSummary | None:
-        """What is noted of the training."""
+        """Returns the training summary."""
         return self.train_summary
 
     def setValidationSummary(self, val: ValidationSummary) -> Self:
-        """Note what validations give."""
+        """Write the results of validations."""
         self.validation_summary = val
         return self
 
     def getValidationSummary(self) -> ValidationSummary | None:
-        """What is noted of validations."""
+        """Returns the validation summary."""
         return self.validation_summary
 
     def setValidation(self, trigger: Any, val_df: Any, val_method: Any, batch_size: int) -> Self:
-        """Measure methods on other rows, which are brought to the driver, while the training goes on."""
+        """Measure methods on other rows, which are collected to the driver, during the training."""
         methods = list(val_method) if isinstance(val_method, Sequence) else [val_method]
         if not methods or not all(isinstance(each, ValidationMethod) for each in methods):
             raise JobError(
@@ -142,17 +143,17 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self
 
     def getValidation(self) -> list[Any] | None:
-        """The trigger, the rows, the methods and the batch size, or `None`."""
+        """Returns the trigger, the rows, the methods and the batch size, or `None`."""
         found = self.validation
         return None if found is None else [found.trigger, found.rows, list(found.methods), found.batch_size]
 
     def setCheckpoint(self, path: str, trigger: Any, isOverWrite: bool = True) -> Self:
         """Save the model in a folder of the driver: as `model.keras`, or with the number of steps in its name."""
-        self.checkpoint = Checkpoint(path, trigger_named(trigger), bool(isOverWrite))
+        self.checkpoint = CheckpointSettings(path, trigger_named(trigger), bool(isOverWrite))
         return self
 
     def getCheckpoint(self) -> list[Any] | None:
-        """The folder, the trigger and whether one file is written again and again, or `None`."""
+        """Returns the folder, the trigger and whether one file is written again and again, or `None`."""
         found = self.checkpoint
         return None if found is None else [found.path, found.trigger, found.over_write]
 
@@ -172,7 +173,7 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return self
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params, which does not train this one's model but one like it."""
+        """Returns a copy with other Params, which does not train this one's model but one like it."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         copied.shares_model = True
         copied.optimMethod = copy.deepcopy(self.optimMethod)
@@ -190,12 +191,13 @@ class NNEstimator(Estimator, TrainingParams, HasSamplePreprocessing):  # type: i
         return made.setFeaturesCol(self.getFeaturesCol()).setPredictionCol(self.getPredictionCol())
 
 
-class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
-    """Adds a column with what a model gives for each row, as an array of floats.
+class NNModel(Model, HasTotalBatchSize, HasNNColumns, HasSamplePreprocessing, MLReadable, MLWritable):  # type: ignore[misc]  # pyspark is used untyped
+    """Adds a column with a model's output for each row, as an array of floats.
 
     Args:
         model: a model of zoo.pipeline.api.keras, of bigdl.nn.layer or of Keras, or a TFNet.
-        feature_preprocessing: the size of the model's input, a list of such for several, or a step that gives arrays.
+        feature_preprocessing: the size of the model's input, a list of sizes for several inputs, or a step that returns
+            arrays.
         bigdl_type: has no effect.
     """
 
@@ -209,17 +211,17 @@ class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadabl
         )
 
     def copy(self, extra: Mapping[Any, Any] | None = None) -> Self:
-        """A copy with other Params; the model is shared."""
+        """Returns a copy with other Params; the model is shared."""
         copied: Self = super().copy(None if extra is None else dict(extra))
         return copied
 
     def write(self) -> PartsWriter:
-        """A writer that saves to any Hadoop path."""
+        """Returns a writer that saves to any Hadoop path."""
         return PartsWriter(self)
 
     @classmethod
     def read(cls) -> PartsReader[Any]:
-        """A reader of what `write` saved."""
+        """Returns a reader of what `write` saved."""
         return PartsReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
@@ -235,7 +237,7 @@ class NNModel(Model, HasBatchSize, HasColumns, HasSamplePreprocessing, MLReadabl
 
 
 class NNClassifier(NNEstimator):
-    """Trains a model of classes on a column of numbers; its `NNClassifierModel` gives numbers."""
+    """Trains a classifier on a column of numbers; its `NNClassifierModel` returns numbers."""
 
     def __init__(
         self, model: Any, criterion: Any, feature_preprocessing: Any = None, bigdl_type: str = "float"
@@ -257,7 +259,7 @@ class NNClassifierModel(NNModel, HasThreshold):
 
 
 class _Refused:
-    """XGBoost's classes, which have a package of their own."""
+    """XGBoost's classes, which have their own package."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise _xgboost(type(self).__name__)
@@ -290,7 +292,7 @@ class XGBRegressorModel(_Refused):
 
 
 def _step(given: Any, argument: str) -> Preprocessing:
-    """The step that a size, a list of sizes or a step stands for."""
+    """Returns the step for a size, a list of sizes or a step."""
     if given is None or (isinstance(given, (list, tuple)) and not given):
         return SeqToTensor()
     if isinstance(given, (list, tuple)):

@@ -31,7 +31,7 @@ class NNImageReader:
         image_codec: int = -1,
         bigdl_type: str = "float",
     ) -> Any:
-        """A DataFrame with the column `image`, which is Spark's image struct.
+        """Returns a DataFrame with the column `image`, which is Spark's image struct.
 
         Args:
             path: folders or files, with wildcards, separated by commas, on any Hadoop file system.

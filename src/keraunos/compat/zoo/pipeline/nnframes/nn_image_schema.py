@@ -31,6 +31,6 @@ class NNImageSchema:
 def with_origin_column(
     dataset: Any, imageColumn: str = "image", originColumn: str = "origin", bigdl_type: str = "float"
 ) -> Any:
-    """The DataFrame with another column that says which file each image is from."""
+    """Returns the DataFrame with another column with the file of each image."""
     del bigdl_type
     return dataset.withColumn(originColumn, dataset[imageColumn]["origin"])

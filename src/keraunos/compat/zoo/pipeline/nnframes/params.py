@@ -24,7 +24,7 @@ def _flag(value: bool) -> bool:
     return bool(TypeConverters.toBoolean(value))
 
 
-class Stage(Declaring):
+class NNStage(Declaring):
     """Params with setters as Analytics Zoo writes them."""
 
     def _put(self, name: str, value: Any) -> Self:
@@ -36,7 +36,7 @@ class Stage(Declaring):
         return "val"
 
 
-class HasBatchSize(Stage):
+class HasTotalBatchSize(NNStage):
     """How many rows are taken at once, over all workers."""
 
     batchSize, getBatchSize = readable_param("rows of a step over all workers", _whole, default=1)
@@ -48,15 +48,15 @@ class HasBatchSize(Stage):
         return self._put("batchSize", val)
 
 
-class HasThreshold(Stage):
-    """What divides the classes 0 and 1 of a model with one output."""
+class HasThreshold(NNStage):
+    """The threshold between the classes 0 and 1 of a model with one output."""
 
     threshold, getThreshold, setThreshold = param(
         "an output above it is of class 1, and else of class 0", _number, default=0.5
     )
 
 
-class HasColumns(HasFeaturesCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
+class HasNNColumns(HasFeaturesCol, HasPredictionCol):  # type: ignore[misc]  # pyspark is used untyped
     """The columns of features and of predictions."""
 
     def setFeaturesCol(self, value: str) -> Self:
@@ -81,12 +81,12 @@ class HasSamplePreprocessing:
         return self
 
     def getSamplePreprocessing(self) -> Preprocessing:
-        """The step."""
+        """Returns the step."""
         return self.samplePreprocessing
 
 
-class TrainingParams(HasBatchSize, HasColumns, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
-    """The Params of a training; rows are kept as samples whatever `cachingSample` says."""
+class NNTrainingParams(HasTotalBatchSize, HasNNColumns, HasLabelCol):  # type: ignore[misc]  # pyspark is used untyped
+    """The Params of a training; rows are stored as samples whatever `cachingSample` is."""
 
     maxEpoch, getMaxEpoch, setMaxEpoch = param("how often every row is used", _whole, default=50)
     learningRate, getLearningRate, setLearningRate = param(

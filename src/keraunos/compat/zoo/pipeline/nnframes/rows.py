@@ -14,7 +14,7 @@ from keraunos.errors import DataError
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowReading:
     """How a row becomes a record.
 
     Attributes:
@@ -31,15 +31,15 @@ class Reading:
 
 
 def feature_shapes(step: Preprocessing, value: Any) -> list[tuple[int | None, ...]]:
-    """The shapes of the arrays that a step makes of a value."""
+    """Returns the shapes of the arrays that a step makes of a value."""
     found = step.transform(value)
     if not isinstance(found, Sample):
         raise _no_sample(found)
     return [each.to_ndarray().shape for each in found.features]
 
 
-def train_records(reading: Reading, rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """The arrays of rows of a feature and a label, features first."""
+def train_records(reading: RowReading, rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yields the arrays of rows of a feature and a label, features first."""
     for number, (feature, label) in enumerate(rows):
         if feature is None or label is None:
             raise DataError(
@@ -59,9 +59,9 @@ def train_records(reading: Reading, rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def kept_records(
-    reading: Reading, place: int, rows: Iterable[Any]
+    reading: RowReading, place: int, rows: Iterable[Any]
 ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...] | None]]:
-    """Rows with the arrays of the feature at a place; a row without one keeps no arrays."""
+    """Yields rows with the arrays of the feature at a place; a row without one keeps no arrays."""
     for number, row in enumerate(rows):
         value = row[place]
         if value is None:
@@ -72,13 +72,16 @@ def kept_records(
 
 
 def with_outputs(rows: Iterable[tuple[tuple[Any, ...], Any]]) -> Iterator[tuple[Any, ...]]:
-    """Rows with what a model gave, as a list of numbers."""
+    """Yields rows with a model's output, as a list of numbers."""
     for row, output in rows:
         yield (*row, None if output is None else np.asarray(output, np.float32).reshape(-1).tolist())
 
 
 def with_classes(threshold: float, rows: Iterable[tuple[tuple[Any, ...], Any]]) -> Iterator[tuple[Any, ...]]:
-    """Rows with the class of the largest output, from 1; of one output, 1 or 0 as it is above the threshold or not."""
+    """Yields rows with the class of the largest output, from 1.
+
+    With one output, 1 if it is above the threshold, otherwise 0.
+    """
     for row, output in rows:
         if output is None:
             yield (*row, None)
@@ -88,7 +91,7 @@ def with_classes(threshold: float, rows: Iterable[tuple[tuple[Any, ...], Any]]) 
         yield (*row, float(scores[0] > threshold) if alone else float(scores.argmax() + 1))
 
 
-def _sample(reading: Reading, value: Any, number: int) -> Sample:
+def _sample(reading: RowReading, value: Any, number: int) -> Sample:
     found = reading.step.transform(value)
     if not isinstance(found, Sample):
         raise _no_sample(found)

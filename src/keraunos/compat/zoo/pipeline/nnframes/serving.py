@@ -27,13 +27,13 @@ _STEP = "samplePreprocessing"
 
 
 def rows_at_once() -> int:
-    """How many rows are predicted for at once where nothing was said: four a slot."""
+    """Returns the default number of rows per prediction: four per slot."""
     session = running_session()
     return _ROWS_A_SLOT * (1 if session is None else session.slots())
 
 
 def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
-    """The DataFrame with what the stage's model gives; with a threshold as classes."""
+    """Returns the DataFrame with the outputs of the stage's model; with a threshold as classes."""
     features, added = stage.getFeaturesCol(), stage.getPredictionCol()
     schema = dataset.schema
     if features not in schema.names:
@@ -42,11 +42,11 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
         )
     if added in schema.names:
         raise ColumnError(
-            f"`predictionCol` must be a new column. Received: {added!r}, which is there. Call setPredictionCol."
+            f"`predictionCol` must be a new column. Received: {added!r}, which already exists. Call setPredictionCol."
         )
     shapes = functools.partial(_shapes, stage, dataset)
     source, columns = _served(keras_model(stage.model, shapes))
-    reading = rows.Reading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
+    reading = rows.RowReading(stage.getSamplePreprocessing(), len(columns.features), pairs=False)
     task = functools.partial(rows.kept_records, reading, schema.names.index(features))
     slots = session_of(dataset).slots()
     pairs = dataset.rdd.mapPartitions(task, preservesPartitioning=True)
@@ -63,19 +63,19 @@ def with_predictions(stage: Any, dataset: Any, threshold: float | None) -> Any:
 
 @in_tensorflow_2
 def to_parts(net: Any, step: Mapping[str, Any]) -> Parts:
-    """A model and its step as files."""
+    """Returns a model and its step as files."""
     return Parts({MODEL_FILE: to_archive(keras_model(net, _unknown))}, {_STEP: json.dumps(step)})
 
 
 @in_tensorflow_2
 def from_parts(parts: Parts, custom_objects: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """The model and its step that `to_parts` put there."""
+    """Returns the model and its step that `to_parts` put there."""
     step: Mapping[str, Any] = json.loads(parts.facts[_STEP])
     return net_around(from_archive(parts.files[MODEL_FILE], custom_objects)), step
 
 
 def _shapes(stage: Any, dataset: Any) -> Shapes:
-    """The shapes of the first row's arrays."""
+    """Returns the shapes of the first row's arrays."""
     first = dataset.select(dataset[stage.getFeaturesCol()]).first()
     if first is None:
         raise DataError("The DataFrame must have rows to predict for. Received: none.")

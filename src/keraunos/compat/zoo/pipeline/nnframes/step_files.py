@@ -34,7 +34,7 @@ def _steps() -> dict[str, type[Preprocessing]]:
 
 
 def to_json(value: Any) -> Any:
-    """A step, or what it has, as plain data."""
+    """Returns a step, or what it has, as plain data."""
     if isinstance(value, Preprocessing):
         name = next((name for name, kind in _steps().items() if kind is type(value)), None)
         if name is None:
@@ -50,7 +50,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """What `to_json` described."""
+    """Returns what `to_json` described."""
     if isinstance(value, list):
         return [from_json(each) for each in value]
     if not isinstance(value, Mapping):

@@ -19,7 +19,7 @@ from keraunos.compat.zoo.pipeline.api.keras import training
 from keraunos.compat.zoo.pipeline.api.keras.training import Clipping, KerasHooks
 from keraunos.compat.zoo.pipeline.nnframes.losses import has_classes, loss_of
 from keraunos.compat.zoo.pipeline.nnframes.net_of import Shapes, cloned, copied_model, keras_model
-from keraunos.compat.zoo.pipeline.nnframes.rows import Reading, feature_shapes, train_records
+from keraunos.compat.zoo.pipeline.nnframes.rows import RowReading, feature_shapes, train_records
 from keraunos.compat.zoo.tensorflow_mode import in_tensorflow_2
 from keraunos.compat.zoo.tfpark.training_hooks import Plan
 from keraunos.errors import ColumnError, DataError, JobError, ModelError
@@ -48,8 +48,8 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """When to save the model where."""
+class CheckpointSettings:
+    """When and where to save the model."""
 
     path: str
     trigger: Trigger
@@ -95,7 +95,7 @@ def train(estimator: NNEstimator, dataset: Any) -> None:
 
 
 class _NNHooks(KerasHooks):
-    """Hooks of a training whose validations and checkpoints have triggers of their own."""
+    """Hooks of a training with separate triggers for validations and checkpoints."""
 
     validates: Trigger | None = None
     saves: Trigger | None = None
@@ -121,7 +121,7 @@ def _end_of(estimator: NNEstimator) -> Trigger:
 
 
 def _method_of(estimator: NNEstimator) -> OptimMethod:
-    """The optim method with the estimator's learning rate, where that was set."""
+    """Returns the optim method with the estimator's learning rate, where that was set."""
     method = copy.deepcopy(estimator.optimMethod)
     named = (("learningRate", "learningrate"), ("learningRateDecay", "learningrate_decay"))
     for param, attribute in named:
@@ -134,21 +134,21 @@ def _method_of(estimator: NNEstimator) -> OptimMethod:
     return method
 
 
-def _reading(estimator: NNEstimator, model: Any) -> Reading:
+def _reading(estimator: NNEstimator, model: Any) -> RowReading:
     if len(model.outputs) != 1:
         raise ModelError(f"`model` must have one output. Received: {len(model.outputs)}.")
     classes = int(model.outputs[0].shape[-1]) if has_classes(estimator.criterion) else 0
-    return Reading(estimator.samplePreprocessing, len(model.inputs), classes=classes)
+    return RowReading(estimator.samplePreprocessing, len(model.inputs), classes=classes)
 
 
-def _records(estimator: NNEstimator, dataset: Any, reading: Reading) -> Any:
-    """The records of a DataFrame as an RDD."""
+def _records(estimator: NNEstimator, dataset: Any, reading: RowReading) -> Any:
+    """Returns the records of a DataFrame as an RDD."""
     chosen = _chosen(estimator, dataset)
     return chosen.rdd.mapPartitions(functools.partial(train_records, reading), preservesPartitioning=True)
 
 
 def _shapes(estimator: NNEstimator, dataset: Any) -> Shapes:
-    """The shapes of the first row's arrays."""
+    """Returns the shapes of the first row's arrays."""
     first = _chosen(estimator, dataset).first()
     if first is None:
         raise DataError("The DataFrame must have rows to be trained with. Received: none.")
@@ -156,7 +156,7 @@ def _shapes(estimator: NNEstimator, dataset: Any) -> Shapes:
 
 
 def _chosen(estimator: NNEstimator, dataset: Any) -> Any:
-    """The columns of features and labels."""
+    """Returns the columns of features and labels."""
     names = (estimator.getFeaturesCol(), estimator.getLabelCol())
     for param, name in zip(("featuresCol", "labelCol"), names, strict=True):
         if name not in dataset.columns:
@@ -166,7 +166,7 @@ def _chosen(estimator: NNEstimator, dataset: Any) -> Any:
     return dataset.select(*(dataset[name] for name in names))
 
 
-def _plan(estimator: NNEstimator, model: Any, reading: Reading, end: Trigger) -> tuple[Plan, Callable[..., Hooks]]:
+def _plan(estimator: NNEstimator, model: Any, reading: RowReading, end: Trigger) -> tuple[Plan, Callable[..., Hooks]]:
     validation, checkpoint = estimator.validation, estimator.checkpoint
     triggers = [each.trigger for each in (validation, checkpoint) if each is not None]
     plan = Plan(end, train_summary=estimator.train_summary, val_summary=estimator.validation_summary)
@@ -187,7 +187,7 @@ def _plan(estimator: NNEstimator, model: Any, reading: Reading, end: Trigger) ->
 
 
 def _validating(
-    estimator: NNEstimator, model: Any, reading: Reading, validation: Validation
+    estimator: NNEstimator, model: Any, reading: RowReading, validation: Validation
 ) -> Callable[[Vector], dict[str, float]]:
     records = _records(estimator, validation.rows, reading).collect()
     if not records:
@@ -204,14 +204,14 @@ def _validating(
 
 
 def _measured(method: ValidationMethod, outputs: Array, labels: Array) -> float:
-    """What a method says; BigDL's count classes from 1, where they are no yes or no, Analytics Zoo's from 0."""
+    """Returns a method's result. BigDL's count classes from 1, unless they are binary, Analytics Zoo's from 0."""
     by_class = isinstance(method, (Top1Accuracy, Top5Accuracy)) and not isinstance(method, Accuracy)
     by_class = by_class or (isinstance(method, Loss) and has_classes(method.criterion))
     several = outputs.ndim > 1 and outputs.shape[-1] > 1
     return method.result(method.state(outputs, labels - 1 if by_class and several else labels))
 
 
-def _write(model: Any, checkpoint: Checkpoint, state: TrainingState, layout: Layout, vector: Vector) -> None:
+def _write(model: Any, checkpoint: CheckpointSettings, state: TrainingState, layout: Layout, vector: Vector) -> None:
     del layout
     write_vector(model, vector)
     name = "model.keras" if checkpoint.over_write else f"model.{state.neval - 1}.keras"

@@ -32,7 +32,7 @@ class GANEstimator:
         discriminator_optimizer: a `ZooOptimizer`.
         generator_steps: how many steps the generator takes at a time.
         discriminator_steps: how many the discriminator takes before them.
-        model_dir: where checkpoints are written, and where training goes on from; by default a new folder.
+        model_dir: where checkpoints are written, and where training continues from; by default a new folder.
         session_config: the configuration of sessions.
     """
 
@@ -74,7 +74,7 @@ class GANEstimator:
     def train(self, input_fn: Callable[[], TFDataset], end_trigger: Any) -> None:
         """Train from the newest checkpoint until the trigger fires, and write a new one.
 
-        `input_fn` gives a dataset of (the generator's inputs, real data).
+        `input_fn` returns a dataset of (the generator's inputs, real data).
         """
         import tensorflow as tf
 
@@ -104,7 +104,7 @@ class GANEstimator:
                 save_in(self.model_dir, session, counter)
 
     def _step(self, dataset: TFDataset, counter: Any) -> tuple[Any, Any]:
-        """The loss of the network whose turn it is, and the operation that takes its step."""
+        """Returns the loss of the network whose turn it is, and the operation that takes its step."""
         import tensorflow as tf
 
         v1 = tf.compat.v1
@@ -153,7 +153,7 @@ class GANEstimator:
 
 
 def _gradients(optimizer: ZooOptimizer, loss: Any, variables: Sequence[Any], turn: Any) -> list[Any]:
-    """A network's gradients in its turn, and zeros otherwise; in their place come those of all workers."""
+    """Returns a network's gradients in its turn, and zeros otherwise; in their place come those of all workers."""
     import tensorflow as tf
 
     v1 = tf.compat.v1

@@ -1,6 +1,6 @@
 """`tensorflow.examples.tutorials.mnist.input_data`: MNIST from its four idx files in a folder. Runs on the driver.
 
-Nothing is downloaded: a file that is not there is an error that says which files to put where.
+Nothing is downloaded: a missing file raises an error that says which files to put where.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = DEFAULT_SOURCE_URL,
 ) -> Datasets:
-    """The data sets `train`, `validation` and `test` of MNIST.
+    """Returns the data sets `train`, `validation` and `test` of MNIST.
 
     Args:
         train_dir: the folder with the four idx files, plain or gzipped, by the names that they usually have.
-        fake_data: give made-up rows, and read nothing.
+        fake_data: return generated rows, and read no file.
         one_hot: labels as rows that are 1 at the label, instead of numbers.
         dtype: of the images: float32, from 0 to 1, or uint8, from 0 to 255.
         reshape: images as rows of 784 pixels, instead of 28 x 28 x 1.
         validation_size: how many of the first training images are for validation instead.
         seed: makes the batches' order repeatable.
-        source_url: where TensorFlow would download from; only named where a file is missing.
+        source_url: where TensorFlow would download from; only named if a file is missing.
     """
     if fake_data:
         fake = [DataSet([], [], fake_data=True, one_hot=one_hot, dtype=dtype, seed=seed) for _ in range(3)]
@@ -68,13 +68,13 @@ def read_data_sets(
 
 
 def extract_images(f: Any) -> Bytes:
-    """The images in an open idx file, gzipped or plain, as an array of n x rows x columns x 1."""
+    """Returns the images in an open idx file, gzipped or plain, as an array of n x rows x columns x 1."""
     images = idx_format.parse(f.read(), _name_of(f))
     return _with_dimensions(images, 3, "images", _name_of(f))[..., np.newaxis]
 
 
 def extract_labels(f: Any, one_hot: bool = False, num_classes: int = _CLASSES) -> Any:
-    """The labels in an open idx file, gzipped or plain."""
+    """Returns the labels in an open idx file, gzipped or plain."""
     labels = _with_dimensions(idx_format.parse(f.read(), _name_of(f)), 1, "labels", _name_of(f))
     return dense_to_one_hot(labels, num_classes) if one_hot else labels
 
@@ -142,7 +142,7 @@ class DataSet:
         return self._epochs_completed
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[Any, Any]:
-        """The next images and labels; after the last one the first ones again, in another order."""
+        """Returns the next images and labels; after the last one the first ones again, in another order."""
         if fake_data or self._fake:
             label: Any = [1] + [0] * (_CLASSES - 1) if self.one_hot else 0
             return [[1] * _PIXELS for _ in range(batch_size)], [label for _ in range(batch_size)]

@@ -10,7 +10,7 @@ __all__ = ["get_end_trigger", "validate_optimizer"]
 
 
 def get_end_trigger(options: Any) -> MaxEpoch | MaxIteration:
-    """After so many epochs or steps, as the program's options say."""
+    """After this many epochs or steps, as the program's options say."""
     kind = MaxEpoch if options.endTriggerType.lower() == "epoch" else MaxIteration
     return kind(options.endTriggerNum)
 

@@ -39,18 +39,18 @@ class Images:
         return cls(both.mapPartitions(_features, preservesPartitioning=True))
 
     def through(self, step: Any) -> Images:
-        """The images after a step."""
+        """Returns the images after a step."""
         checked = checked_step(step, "transformer")
         if self.is_local:
             return Images(list(checked.apply(iter(self.features))))
         return Images(self.features.mapPartitions(functools.partial(_applied, checked), preservesPartitioning=True))
 
     def values(self, function: Callable[[ImageFeature], Any]) -> Any:
-        """What a function says of each image: a list, or an RDD."""
+        """Returns the result of a function for each image: a list, or an RDD."""
         return list(map(function, self.features)) if self.is_local else self.features.map(function)
 
     def spread(self, session: Session) -> Any:
-        """The images as an RDD."""
+        """Returns the images as an RDD."""
         if not self.is_local:
             return self.features
         return session.parallelize(self.features, max(1, min(len(self.features), session.parallelism)))
@@ -70,14 +70,14 @@ def read_local(path: str, sized: tuple[int, int] | None) -> list[ImageFeature]:
 
 
 def read_distributed(session: Session, path: str, partitions: int, sized: tuple[int, int] | None) -> Any:
-    """The files of folders, or those that paths with wildcards name, on any Hadoop file system, as an RDD."""
+    """Returns the files of folders, or those that paths with wildcards name, on any Hadoop file system, as an RDD."""
     files = session.binary_files(path, partitions)
     return files.mapPartitions(functools.partial(_file_features, sized), preservesPartitioning=True)
 
 
 def labelled(classes: Mapping[str, int], root: str, feature: ImageFeature) -> ImageFeature:
-    """The image with the number of the folder below `root` that it is in."""
-    # Hadoop's paths are written as they are, without a URL's escapes.
+    """Returns the image with the number of the folder below `root` that it is in."""
+    # Hadoop's paths are written without a URL's escapes.
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?", "", str(feature.uri))
     made = feature.copy()
     made[LABEL] = ImageFeature(label=classes[plain[len(root) :].lstrip("/").split("/")[0]])[LABEL]
@@ -85,7 +85,7 @@ def labelled(classes: Mapping[str, int], root: str, feature: ImageFeature) -> Im
 
 
 def class_folders(path: str, session: Session | None) -> tuple[str, list[str]]:
-    """The folder's own path, and the names of the folders in it, in their order."""
+    """Returns the folder's own path, and the names of the folders in it, in their order."""
     if session is None:
         root = Path(path).absolute()
         found = sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []

@@ -28,7 +28,7 @@ class _Ranged(Drawing):
             )
 
     def drawn(self, feature: ImageFeature) -> float:
-        """The number for an image."""
+        """Returns the number for an image."""
         return float(feature.draw().uniform(self.delta_low, self.delta_high))
 
 
@@ -36,7 +36,7 @@ class Brightness(_Ranged):
     """A number is added to all values."""
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that brightness."""
+        """Returns the image in that brightness."""
         return mats.scaled(mat, 1.0, self.drawn(feature))
 
 
@@ -46,7 +46,7 @@ class Contrast(_Ranged):
     least = 0.0
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that contrast."""
+        """Returns the image in that contrast."""
         factor = self.drawn(feature)
         return mats.scaled(mat, factor, 0.0) if abs(factor - 1) > 1e-3 else mat
 
@@ -55,7 +55,7 @@ class Hue(_Ranged):
     """The hue is turned: 180 a circle for images of 8 bits, 360 for floats."""
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that hue."""
+        """Returns the image in that hue."""
         delta = self.drawn(feature)
         return mats.hue_turned(mat, delta) if delta else mat
 
@@ -66,7 +66,7 @@ class Saturation(_Ranged):
     least = 0.0
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that saturation."""
+        """Returns the image in that saturation."""
         return mats.saturated(mat, self.drawn(feature))
 
 
@@ -77,7 +77,7 @@ class ChannelOrder(Drawing):
         del bigdl_type
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that order."""
+        """Returns the image in that order."""
         return mat[:, :, feature.draw().permutation(mat.shape[2])]
 
 
@@ -114,7 +114,7 @@ class ColorJitter(Drawing):
         ]
 
     def transform(self, value: ImageFeature) -> ImageFeature:
-        """The image after the steps."""
+        """Returns the image after the steps."""
         if not value.is_valid:
             return value
         made = value.copy()
@@ -129,7 +129,7 @@ class ColorJitter(Drawing):
 
 
 class ChannelNormalize(FeatureTransformer):
-    """The mean of each channel taken away, then divided by its deviation."""
+    """Subtracts the mean of each channel, then divides by its deviation."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class ChannelNormalize(FeatureTransformer):
             raise JobError(f"`std_r`, `std_g` and `std_b` must not be 0. Received: {self.deviations[::-1]!r}.")
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image as floats around 0."""
+        """Returns the image as floats around 0."""
         channels = mat.shape[2]
         if channels > 3:
             raise DataError(
@@ -160,14 +160,14 @@ class ChannelNormalize(FeatureTransformer):
 
 
 class ChannelScaledNormalizer(FeatureTransformer):
-    """The mean of each channel taken away, then all multiplied by `scale`."""
+    """Subtracts the mean of each channel, then multiplies by `scale`."""
 
     def __init__(self, mean_r: int, mean_g: int, mean_b: int, scale: float, bigdl_type: str = "float") -> None:
         del bigdl_type
         self.normalize, self.scale = ChannelNormalize(mean_r, mean_g, mean_b), float(scale)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image as floats around 0."""
+        """Returns the image as floats around 0."""
         return self.normalize.change_mat(mat, feature) * np.float32(self.scale)
 
 
@@ -179,7 +179,7 @@ class PixelNormalize(FeatureTransformer):
         self.means = np.asarray(means, np.float32).reshape(-1)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image as floats around 0."""
+        """Returns the image as floats around 0."""
         if self.means.size != mat.size:
             raise DataError(
                 f"`means` must have a value for each of the image's. Expected: {mat.size}. Received: {self.means.size}."
@@ -204,7 +204,7 @@ class Expand(Drawing):
         self.ratios = (float(min_expand_ratio), float(max_expand_ratio))
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The larger image."""
+        """Returns the larger image."""
         if abs(self.ratios[1] - 1) < 1e-2:
             return mat
         drawn = feature.draw()
@@ -226,7 +226,7 @@ class FixExpand(FeatureTransformer):
         self.size = (int(expand_height), int(expand_width))
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The larger image."""
+        """Returns the larger image."""
         spare = [wanted - side for wanted, side in zip(self.size, mat.shape, strict=False)]
         if min(spare) < 0:
             raise DataError(f"An image must fit into {self.size}. Received: {mat.shape[:2]} in {feature.uri!r}.")
@@ -255,7 +255,7 @@ class Filler(FeatureTransformer):
             )
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image with the part filled."""
+        """Returns the image with the part filled."""
         made = mat.copy()
         rows, columns = (
             slice(int(np.ceil(start * side)), int(np.ceil(end * side)))
@@ -284,7 +284,7 @@ class RandomCropper(Drawing):
             raise JobError(f"`cropper_method` must be 'Random' or 'Center'. Received: {cropper_method!r}.")
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """That part of the image."""
+        """Returns that part of the image."""
         spare = [side - wanted for side, wanted in zip(mat.shape, self.size, strict=False)]
         if min(spare) < 0 or mat.shape[2] != self.channels:
             raise DataError(
@@ -298,7 +298,7 @@ class RandomCropper(Drawing):
 
 
 def elsewhere(name: str) -> Any:
-    """The error for a step that is not here."""
+    """Returns the error for a step that is not here."""
     return JobError(
         f"bigdl.transform.vision.image.{name} is not here. Expected: a step on pixels, such as RandomCrop or "
         f"ColorJitter. Received: {name}. Steps on boxes and detections belong in a map over get_image()."

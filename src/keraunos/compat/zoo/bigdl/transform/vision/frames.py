@@ -29,7 +29,7 @@ class ImageFrame:
 
     @classmethod
     def read(cls, path: str, sc: Any = None, min_partitions: int = 1, bigdl_type: str = "float") -> ImageFrame:
-        """The images under a path, decoded: on the driver, or with a SparkContext on executors."""
+        """Returns the images under a path, decoded: on the driver, or with a SparkContext on executors."""
         del bigdl_type
         files = read_local(path, None) if sc is None else read_distributed(session_of(sc), path, min_partitions, None)
         return frame_of(Images(files).through(BytesToMat()))
@@ -50,11 +50,11 @@ class ImageFrame:
         return self
 
     def is_local(self) -> bool:
-        """Whether the images are on the driver."""
+        """Returns whether the images are on the driver."""
         return self.images.is_local
 
     def is_distributed(self) -> bool:
-        """Whether the images are in an RDD."""
+        """Returns whether the images are in an RDD."""
         return not self.images.is_local
 
     def transform(self, transformer: Any, bigdl_type: str = "float") -> ImageFrame:
@@ -64,23 +64,23 @@ class ImageFrame:
         return self
 
     def get_image(self, float_key: str = FLOATS, to_chw: bool = True) -> Any:
-        """The images as arrays of floats."""
+        """Returns the images as arrays of floats."""
         return self.images.values(functools.partial(ImageFeature.get_image, float_key=float_key, to_chw=to_chw))
 
     def get_label(self) -> Any:
-        """The labels as arrays; -1 where there is none."""
+        """Returns the labels as arrays; -1 if there is none."""
         return self.images.values(ImageFeature.get_label)
 
     def get_predict(self, key: str = PREDICT) -> Any:
-        """Where each image is from, with what a model said of it, or `None`."""
+        """Returns the origin of each image with its prediction, or `None`."""
         return self.images.values(functools.partial(_predicted, key))
 
     def get_sample(self, key: str = SAMPLE) -> Any:
-        """The records, or `None`."""
+        """Returns the records, or `None`."""
         return self.images.values(functools.partial(_value, key))
 
     def get_uri(self, key: str = URI) -> Any:
-        """Where the images are from."""
+        """Returns where the images are from."""
         return self.images.values(functools.partial(_value, key))
 
     def set_label(self, label: Mapping[str, float], bigdl_type: str = "float") -> None:
@@ -111,7 +111,7 @@ class DistributedImageFrame(ImageFrame):
 
 
 def frame_of(images: Images) -> ImageFrame:
-    """The frame of images."""
+    """Returns the frame of images."""
     kind = LocalImageFrame if images.is_local else DistributedImageFrame
     made: ImageFrame = kind.__new__(kind)
     ImageFrame.__init__(made, images)

@@ -1,6 +1,6 @@
 """One image with all that is known of it, by key. Runs on the driver and on executors.
 
-`mat` is the image as OpenCV has it: rows from the top, channels in the order BGR, 8 bits or floats from 0 to 255.
+`mat` is the image in OpenCV's layout: rows from the top, channels in the order BGR, 8 bits or floats from 0 to 255.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORIGINAL_SIZE, READ_SIZE, ERROR = "originalSize", "readSize", "error"
 
 
 class ImageFeature:
-    """An image: its file's bytes, its pixels, its label, what a model said of it.
+    """An image: its file's bytes, its pixels, its label, its prediction.
 
     Args:
         image: pixels as an array of height, width and channels, in the order BGR.
@@ -69,31 +69,31 @@ class ImageFeature:
         )
 
     def get_image(self, float_key: str = FLOATS, to_chw: bool = True) -> npt.NDArray[np.float32]:
-        """The pixels as floats, channels first or last."""
+        """Returns the pixels as floats, channels first or last."""
         found = self.get(float_key)
         image = np.asarray(self.pixels if found is None else found, np.float32)
         return np.ascontiguousarray(image.transpose(2, 0, 1)) if to_chw and image.ndim == 3 else image
 
     def get_label(self) -> npt.NDArray[np.float32]:
-        """The label as an array; -1 where there is none."""
+        """Returns the label as an array; -1 if there is none."""
         return np.asarray(self._state.get(LABEL, [-1.0]), np.float32)
 
     def keys(self) -> list[str]:
-        """What is known of the image."""
+        """Returns all entries of the image."""
         return sorted(self._state)
 
     def get(self, key: str) -> Any:
-        """What is known under a key, or `None`."""
+        """Returns the entry of a key, or `None`."""
         return self._state.get(key)
 
     def copy(self) -> ImageFeature:
-        """The same image, of which keys can be set without setting them here."""
+        """Returns the same image, of which keys can be set without setting them here."""
         made = ImageFeature()
         made._state, made._drawn, made._identity = dict(self._state), self._drawn, self._identity
         return made
 
     def without(self, *keys: str) -> ImageFeature:
-        """The same image, of which less is known."""
+        """Returns the same image, of which less is known."""
         made = self.copy()
         for key in keys:
             made._state.pop(key, None)

@@ -27,7 +27,7 @@ INF, L1, L2, MINMAX = 1, 2, 4, 32
 
 
 def decoded(content: bytes, codec: int) -> Mat:
-    """The image in a file: of three channels for a `codec` above 0, one for 0, and for -1 as many as it has.
+    """Returns the image in a file: of three channels for a `codec` above 0, one for 0, and for -1 as many as it has.
 
     Except for -1 the image is turned upright as its EXIF data says.
     """
@@ -55,12 +55,12 @@ def like(mat: Mat, values: npt.NDArray[Any]) -> Mat:
 
 
 def scaled(mat: Mat, factor: float, shift: float) -> Mat:
-    """Each value times a factor, plus a shift."""
+    """Returns each value times a factor, plus a shift."""
     return like(mat, mat.astype(np.float32) * factor + shift)
 
 
 def resized(mat: Mat, height: int, width: int, mode: int = LINEAR) -> Mat:
-    """The mat in another size, by OpenCV's formula for the mode; it does not smooth what it makes smaller."""
+    """Returns the mat in another size, by OpenCV's formula for the mode; it does not smooth what it makes smaller."""
     if height < 1 or width < 1:
         raise DataError(f"An image must be resized to at least one pixel. Received: {height} x {width}.")
     if mat.shape[:2] == (height, width):
@@ -72,7 +72,7 @@ def resized(mat: Mat, height: int, width: int, mode: int = LINEAR) -> Mat:
 
 
 def cropped(mat: Mat, x1: float, y1: float, x2: float, y2: float, *, clip: bool) -> Mat:
-    """A part of the mat."""
+    """Returns a part of the mat."""
     height, width = mat.shape[:2]
     if clip:
         x1, x2 = (max(min(each, float(width)), 0.0) for each in (x1, x2))
@@ -107,7 +107,7 @@ def to_hsv(mat: Mat) -> Floats:
 
 
 def from_hsv(mat: Mat, hsv: Floats) -> Mat:
-    """The colours of `to_hsv` as pixels of the mat's type."""
+    """Returns the colours of `to_hsv` as pixels of the mat's type."""
     hue, saturation, value = np.moveaxis(hsv, 2, 0)
     sector = (hue / 60) % 6
     whole = np.floor(sector)
@@ -131,7 +131,7 @@ def hue_turned(mat: Mat, delta: float) -> Mat:
 
 
 def saturated(mat: Mat, factor: float) -> Mat:
-    """The saturation times a factor."""
+    """Returns the saturation times a factor."""
     hsv = to_hsv(mat)
     hsv[:, :, 1] *= factor
     if mat.dtype == np.uint8:
@@ -162,7 +162,7 @@ def _mode(image: Any, codec: int) -> str:
 
 
 def _along(mat: Mat, axis: int, length: int, mode: int) -> Mat:
-    """The mat with another length along an axis, as floats."""
+    """Returns the mat with another length along an axis, as floats."""
     had = mat.shape[axis]
     if had == length:
         return mat
@@ -184,7 +184,7 @@ def _along(mat: Mat, axis: int, length: int, mode: int) -> Mat:
 def _taps(had: int, length: int, mode: int) -> tuple[npt.NDArray[np.int64], Floats]:
     """For each new place the old ones that it is made of, and their weights."""
     if mode == AREA:
-        # Where it enlarges, OpenCV's area mode interpolates between the two nearest in its own way.
+        # If it enlarges, OpenCV's area mode interpolates between the two nearest in its own way.
         at = np.arange(length)
         whole = np.floor(at * (had / length))
         share = (at + 1) - (whole + 1) * (length / had)
@@ -218,7 +218,7 @@ def _cubic(distance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @functools.lru_cache(maxsize=64)
 def _overlaps(had: int, length: int) -> Floats:
-    """How much of each new place each old one covers."""
+    """Returns how much of each new place each old one covers."""
     step = had / length
     starts = np.arange(length)[:, np.newaxis] * step
     old = np.arange(had)[np.newaxis, :]

@@ -1,6 +1,6 @@
-"""What every step between a record and a model has in common. Runs on executors; steps are made on the driver.
+"""Base class of the steps between a record and a model. Runs on executors; steps are made on the driver.
 
-A step is plain data and is pickled with the task that runs it. `draws` says whether it uses random numbers.
+A step is plain data and is pickled with the task that runs it. `draws` is true if it uses random numbers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Preprocessing(ABC):
 
     @abstractmethod
     def transform(self, value: Any) -> Any:
-        """What becomes of one value."""
+        """Returns the result for one value."""
 
     def apply(self, values: Iterator[Any]) -> Iterator[Any]:
-        """What becomes of many."""
+        """Returns the results for many values."""
         return map(self.transform, values)
 
     def __call__(self, images: Any) -> Any:
-        """The images of an `ImageSet` or an `ImageFrame` after this step."""
+        """Returns the images of an `ImageSet` or an `ImageFrame` after this step."""
         through = getattr(images, "transform", None)
         if through is None or isinstance(images, Preprocessing):
             raise JobError(
@@ -44,7 +44,7 @@ class Preprocessing(ABC):
 
 
 def checked_step(step: Any, argument: str) -> Preprocessing:
-    """The step that was given."""
+    """Returns the step that was given."""
     if not isinstance(step, Preprocessing):
         raise JobError(
             f"`{argument}` must be a step of zoo.feature or of bigdl.transform.vision.image, such as ImageResize. "

@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 
 class FeatureTransformer(Preprocessing):
-    """A step from an image to the image afterwards; an image that could not be decoded is left as it is."""
+    """A step from an image to the image afterwards; an image that could not be decoded is not changed."""
 
     def transform(self, value: ImageFeature) -> ImageFeature:
-        """The image after the step."""
+        """Returns the image after the step."""
         if not isinstance(value, ImageFeature):
             raise DataError(
                 f"{type(self).__name__} must be given images. Received: {type(value).__name__}. In a DataFrame's "
@@ -62,7 +62,7 @@ class FeatureTransformer(Preprocessing):
         feature[MAT] = self.change_mat(feature.pixels, feature)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The pixels afterwards."""
+        """Returns the pixels afterwards."""
         raise NotImplementedError
 
 
@@ -88,7 +88,7 @@ class Pipeline(FeatureTransformer):
         return any(each.draws for each in self.transformers)
 
     def transform(self, value: Any) -> Any:
-        """What the last of them makes of it."""
+        """Returns the result of the last of them."""
         for each in self.transformers:
             value = each.transform(value)
         return value
@@ -105,7 +105,7 @@ class RandomTransformer(Drawing):
             raise JobError(f"`prob` must be from 0 to 1. Received: {prob!r}.")
 
     def transform(self, value: ImageFeature) -> ImageFeature:
-        """The image after the step, or as it is."""
+        """Returns the image after the step, or unchanged."""
         made = value.copy()
         if made.is_valid and made.draw().uniform() < self.prob:
             found: ImageFeature = self.transformer.transform(made)
@@ -176,7 +176,7 @@ class Resize(FeatureTransformer):
         return self.use_scale_factor and self.resize_mode == -1
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that size."""
+        """Returns the image in that size."""
         mode = self.resize_mode if self.use_scale_factor else mats.LINEAR
         if mode == -1:
             mode = int(feature.draw().choice(mats.MODES))
@@ -207,11 +207,11 @@ class AspectScale(FeatureTransformer):
             raise JobError("`resize_mode` must be one of OpenCV's modes, 0 to 4. Received: -1.")
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image at that scale."""
+        """Returns the image at that scale."""
         return self.scaled_to(mat, self.min_size, self.resize_mode if self.use_scale_factor else mats.LINEAR)
 
     def scaled_to(self, mat: Mat, least: int, mode: int) -> Mat:
-        """The image with the shorter side of that length."""
+        """Returns the image with the shorter side of that length."""
         height, width = mat.shape[:2]
         scale = least / min(height, width)
         if self.min_scale != -1.0:
@@ -239,7 +239,7 @@ class RandomAspectScale(AspectScale):
         return True
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image at one of the scales."""
+        """Returns the image at one of the scales."""
         return self.scaled_to(mat, int(feature.draw().choice(self.scales)), mats.LINEAR)
 
 
@@ -251,7 +251,7 @@ class RandomResize(Drawing):
         self.min_size, self.max_size = int(min_size), int(max_size)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image in that size."""
+        """Returns the image in that size."""
         height, width = mat.shape[:2]
         short = int(feature.draw().integers(self.min_size, self.max_size + 1))
         if height < width:
@@ -267,7 +267,7 @@ class CenterCrop(FeatureTransformer):
         self.crop_width, self.crop_height, self.is_clip = int(crop_width), int(crop_height), bool(is_clip)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """That part of the image."""
+        """Returns that part of the image."""
         height, width = mat.shape[:2]
         left, top = (width - self.crop_width) / 2, (height - self.crop_height) / 2
         return mats.cropped(mat, left, top, left + self.crop_width, top + self.crop_height, clip=self.is_clip)
@@ -281,7 +281,7 @@ class RandomCrop(Drawing):
         self.crop_width, self.crop_height, self.is_clip = int(crop_width), int(crop_height), bool(is_clip)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """That part of the image."""
+        """Returns that part of the image."""
         spare = [side - wanted for side, wanted in zip(mat.shape, (self.crop_height, self.crop_width), strict=False)]
         drawn = feature.draw()
         top, left = (int(drawn.integers(0, each + 1)) if each >= 0 else each for each in spare)
@@ -306,7 +306,7 @@ class FixedCrop(FeatureTransformer):
         self.normalized, self.is_clip = bool(normalized), bool(is_clip)
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """That part of the image."""
+        """Returns that part of the image."""
         height, width = mat.shape[:2]
         across, down = (width, height) if self.normalized else (1, 1)
         x1, y1, x2, y2 = self.box
@@ -320,7 +320,7 @@ class HFlip(FeatureTransformer):
         del bigdl_type
 
     def change_mat(self, mat: Mat, feature: ImageFeature) -> Mat:
-        """The image, flipped."""
+        """Returns the image, flipped."""
         return mat[:, ::-1]
 
 
@@ -389,7 +389,7 @@ class ImageFrameToSample(FeatureTransformer):
 
 
 def checked_image(value: Any) -> ImageFeature:
-    """The image; one that could not be decoded is an error that names it."""
+    """Returns the image; one that could not be decoded is an error that names it."""
     if not isinstance(value, ImageFeature):
         raise DataError(f"An element must be an image. Received: {type(value).__name__}.")
     if not value.is_valid:
@@ -401,7 +401,7 @@ def checked_image(value: Any) -> ImageFeature:
 
 
 def sample_of(value: Any, key: str = SAMPLE) -> Sample:
-    """The record of an image."""
+    """Returns the record of an image."""
     found: Sample = checked_image(value)[key]
     return found
 

@@ -16,7 +16,7 @@ _NAMES_SHOWN = 10
 
 
 def flattened(model: Any, *, containers: bool = False) -> Iterator[Any]:
-    """The layers of a model and of the models in it; the models themselves where `containers` are asked for."""
+    """Yields the layers of a model and of the models in it; the models themselves if `containers` are asked for."""
     for layer in model.layers:
         if isinstance(layer, keras.Model):
             if containers:
@@ -27,7 +27,7 @@ def flattened(model: Any, *, containers: bool = False) -> Iterator[Any]:
 
 
 def named_layers(model: Any, names: str | Sequence[str]) -> list[Any]:
-    """The layers, or models in the model, of those names."""
+    """Returns the layers, or models in the model, of those names."""
     known = {layer.name: layer for layer in flattened(model, containers=True)}
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if name not in known]
@@ -37,7 +37,7 @@ def named_layers(model: Any, names: str | Sequence[str]) -> list[Any]:
 
 
 def freeze(layers: Iterable[Any]) -> None:
-    """Leave the layers as they are in trainings."""
+    """Exclude the layers from training."""
     for layer in _leaves(layers):
         if layer.trainable:
             layer.trainable = False
@@ -54,7 +54,7 @@ def unfreeze(model: Any, names: str | Sequence[str] | None) -> None:
 
 
 def leading_to(model: Any, names: str | Sequence[str]) -> list[Any]:
-    """The layers that the layers of those names need, and these layers."""
+    """Returns the layers that the layers of those names need, and these layers."""
     graph = _graph(model)
     found: dict[int, Any] = {}
     waiting = [node for name in _names(names) for node in _nodes(graph, name)]
@@ -68,7 +68,7 @@ def leading_to(model: Any, names: str | Sequence[str]) -> list[Any]:
 
 
 def cut(model: Any, outputs: str | Sequence[str]) -> Any:
-    """The model whose outputs are those of the layers of those names; it shares the layers."""
+    """Returns the model whose outputs are those of the layers of those names; it shares the layers."""
     graph = _graph(model)
     ends = [tensor for name in _names(outputs) for tensor in _nodes(graph, name)[-1].outputs]
     needed = {id(each) for each in leading_to(model, outputs)}
@@ -85,7 +85,7 @@ def _leaves(layers: Iterable[Any]) -> Iterator[Any]:
 
 
 def _graph(model: Any) -> Any:
-    """The functional model that a built `Sequential` is inside."""
+    """Returns the functional model that a built `Sequential` is inside."""
     graph = getattr(model, "_functional", None) or model
     if not hasattr(graph, "_nodes_by_depth"):
         raise ModelError(
@@ -96,7 +96,7 @@ def _graph(model: Any) -> Any:
 
 
 def _nodes(graph: Any, name: str) -> list[Any]:
-    """Where a layer is called in the model."""
+    """Returns where a layer is called in the model."""
     every = [node for nodes in graph._nodes_by_depth.values() for node in nodes]
     found = [node for node in every if node.operation.name == name]
     if not found:

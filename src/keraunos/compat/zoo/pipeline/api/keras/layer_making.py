@@ -28,7 +28,7 @@ _ACTIVATIONS: Mapping[str, Any] = {"hard_sigmoid": HardSigmoid, "softmin": SoftM
 
 
 def made(kind: Any, input_shape: Shape, named: Mapping[str, Any], *arguments: Any, **options: Any) -> Any:
-    """A layer of a kind, with what its caller was given by name beside the layer's own arguments."""
+    """Returns a layer of a kind, with what its caller was given by name beside the layer's own arguments."""
     for each in named:
         if each not in {"name", "bigdl_type"}:
             raise JobError(one_of("a layer's argument", each, ("name", "bigdl_type")))
@@ -41,24 +41,24 @@ def made(kind: Any, input_shape: Shape, named: Mapping[str, Any], *arguments: An
 
 
 def computed(function: str, input_shape: Shape, named: Mapping[str, Any], **options: Any) -> Any:
-    """A layer that is a function of its input."""
+    """Returns a layer that is a function of its input."""
     return made(Computed, input_shape, named, function, options)
 
 
 def noted(layer: Any, input_shape: Shape) -> Any:
-    """The layer, with its `input_shape` on it."""
+    """Returns the layer, with its `input_shape` on it."""
     if input_shape is not None:
         layer.zoo_input_shape = shape_of(input_shape)
     return layer
 
 
 def noted_shape(layer: Any) -> Any:
-    """The `input_shape` that a layer was made with: a tuple, or a list of tuples for several inputs."""
+    """Returns the `input_shape` that a layer was made with: a tuple, or a list of tuples for several inputs."""
     return getattr(layer, "zoo_input_shape", None)
 
 
 def shape_of(shape: Shape) -> Any:
-    """A shape as a tuple, or a list of tuples."""
+    """Returns a shape as a tuple, or a list of tuples."""
     if shape is None:
         return ()
     if isinstance(shape, int):
@@ -76,7 +76,7 @@ def ordering(value: str) -> str:
 
 
 def border(value: str, allowed: Sequence[str] = ("valid", "same")) -> str:
-    """A `border_mode` that a layer knows."""
+    """Returns a valid `border_mode`."""
     if value not in allowed:
         raise JobError(one_of("border_mode", value, allowed))
     return value
@@ -105,5 +105,5 @@ def activation_of(given: Any) -> Any:
 
 
 def pair(value: Any) -> Any:
-    """A tuple of what is a list, or the thing itself."""
+    """Returns a tuple of what is a list, or the thing itself."""
     return tuple(value) if isinstance(value, list) else value

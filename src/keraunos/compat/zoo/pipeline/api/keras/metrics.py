@@ -25,7 +25,7 @@ __all__ = [
     "Top1Accuracy",
     "Top5Accuracy",
 ]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -37,7 +37,7 @@ class MSE(MAE):
     """The mean square of the difference."""
 
     def state(self, output: Array, label: Array) -> npt.NDArray[np.float64]:
-        """What a batch adds: the sum of the rows' means, and rows."""
+        """Returns the state of a batch: the sum of the rows' means, and rows."""
         means = MSECriterion().rows(np.asarray(output), np.asarray(label))
         return np.array([means.sum(), means.size], dtype=np.float64)
 

@@ -45,7 +45,7 @@ from keraunos.compat.zoo.pipeline.api.keras.weight_files import write_weights  #
 
 
 class KerasNet:
-    """What `Sequential` and `Model` share; `model` is the Keras model."""
+    """Base class of `Sequential` and `Model`; `model` is the Keras model."""
 
     model: Any
 
@@ -59,7 +59,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def __call__(self, inputs: Any) -> Any:
-        """The model as a layer of another."""
+        """Returns the model as a layer of another."""
         return self.model(inputs)
 
     @property
@@ -68,20 +68,20 @@ class KerasNet:
         return list(self.model.layers)
 
     def flattened_layers(self, include_container: bool = False) -> list[Any]:
-        """The Keras layers, those of models inside this one among them; the models themselves if asked."""
+        """Returns the Keras layers, those of models inside this one among them; the models themselves if asked."""
         return list(graph_surgery.flattened(self.model, containers=include_container))
 
     def get_layer(self, name: str) -> Any:
-        """The layer of that name."""
+        """Returns the layer of that name."""
         return graph_surgery.named_layers(self.model, name)[0]
 
     def freeze(self, names: str | Sequence[str] | None = None) -> Self:
-        """Leave all layers, or those of the names, as they are in trainings."""
+        """Exclude all layers, or those of the names, from training."""
         graph_surgery.freeze([self.model] if names is None else graph_surgery.named_layers(self.model, names))
         return self
 
     def freeze_up_to(self, names: str | Sequence[str]) -> Self:
-        """Leave the layers of the names, and all that lead to them, as they are in trainings."""
+        """Exclude the layers of the names, and all layers before them, from training."""
         graph_surgery.freeze(graph_surgery.leading_to(self.model, names))
         return self
 
@@ -92,25 +92,25 @@ class KerasNet:
 
     @in_tensorflow_2
     def new_graph(self, outputs: str | Sequence[str]) -> Model:
-        """The model that ends with the layers of those names; it shares its layers with this one."""
+        """Returns the model that ends with the layers of those names; it shares its layers with this one."""
         found = _of(Model, graph_surgery.cut(self.model, outputs))
         assert isinstance(found, Model)
         return found
 
     def to_keras(self) -> Self:
-        """The model, which is one of layers already."""
+        """Returns the model, which is one of layers already."""
         return self
 
     def get_input_shape(self) -> Any:
-        """The shape of the input, or a list of those of all, with `None` for the rows."""
+        """Returns the shape of the input, or a list of those of all, with `None` for the rows."""
         return _shapes(self.model.inputs)
 
     def get_output_shape(self) -> Any:
-        """The shape of the output, or a list of those of all, with `None` for the rows."""
+        """Returns the shape of the output, or a list of those of all, with `None` for the rows."""
         return _shapes(self.model.outputs)
 
     def set_evaluate_status(self) -> Self:
-        """The model: `forward` computes as in predictions anyway."""
+        """Returns the model: `forward` computes as in predictions anyway."""
         return self
 
     @in_tensorflow_2
@@ -143,7 +143,7 @@ class KerasNet:
         Args:
             x: arrays of features, or an RDD of `Sample`s or of lists of arrays, inputs first, then labels.
             y: labels, with arrays.
-            batch_size: rows a step, over all workers.
+            batch_size: rows per step, over all workers.
             nb_epoch: how often every row is used.
             validation_split: the share of rows, at the end of the arrays, to validate on.
             validation_data: other records to validate on, as (x, y) or as an RDD.
@@ -178,7 +178,10 @@ class KerasNet:
 
     @in_tensorflow_2
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> list[float]:
-        """The loss, then the metrics, over records; executors measure those of an RDD, the driver its arrays."""
+        """Returns the loss, then the metrics, over records.
+
+        Executors measure those of an RDD, the driver its arrays.
+        """
         self._compiled()
         records = Records(x, y)
         records.classes = training.classes_of(self.model, self.model.loss)
@@ -215,7 +218,7 @@ class KerasNet:
         batch_per_partition: int = 4,
         predict_key: str = "predict",
     ) -> Any:
-        """The images of an `ImageFrame` or `ImageSet` with the outputs; `share_buffer` has no effect."""
+        """Returns the images of an `ImageFrame` or `ImageSet` with the outputs; `share_buffer` has no effect."""
         columns = Columns(features=training.columns_of(self.model).features)
         source = live_source(self.model, backend="tensorflow")
         options: dict[str, Any] = {"rows": batch_per_partition, "key": predict_key, "output_layer": output_layer}
@@ -224,7 +227,7 @@ class KerasNet:
     def predict_classes(
         self, x: Any, batch_per_thread: int = 128, zero_based_label: bool = True, distributed: bool = True
     ) -> Any:
-        """The class with the largest output for each record, counted from 0, or from 1."""
+        """Returns the class with the largest output for each record, counted from 0, or from 1."""
         first = 0 if zero_based_label else 1
         predicted = self.predict(x, batch_per_thread, distributed)
         if not distributed:
@@ -233,7 +236,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def forward(self, x: Any) -> Any:
-        """The outputs for a batch, as when predicting."""
+        """Returns the outputs for a batch, as when predicting."""
         return self.model.predict_on_batch(x)
 
     def set_tensorboard(self, log_dir: str, app_name: str) -> None:
@@ -242,11 +245,11 @@ class KerasNet:
         self._val_summary = ValidationSummary(log_dir, app_name)
 
     def get_train_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted of training under a tag: rows of step, value and time."""
+        """Returns the training summary of a tag: rows of step, value and time."""
         return _read(self._train_summary, tag)
 
     def get_validation_summary(self, tag: str) -> npt.NDArray[np.float64]:
-        """What was noted of validations under a metric's name, or BigDL's tag for it: rows of step, value and time."""
+        """The validation summary of a metric's name, or of BigDL's tag for it: rows of step, value and time."""
         noted = (_read(self._val_summary, name) for name in (tag, *training.TAGS.get(tag, ())))
         return next((rows for rows in noted if len(rows)), np.zeros((0, 3)))
 
@@ -268,7 +271,7 @@ class KerasNet:
 
     @in_tensorflow_2
     def get_weights(self) -> list[Array]:
-        """The values of all variables."""
+        """Returns the values of all variables."""
         return list(self.model.get_weights())
 
     @in_tensorflow_2
@@ -298,7 +301,7 @@ class KerasNet:
     @staticmethod
     @in_tensorflow_2
     def load(path: str) -> KerasNet:
-        """The model that `save` wrote."""
+        """Returns the model that `save` wrote."""
         with trusting(*session_trust()):
             model = from_archive(given_path(path).read())
         return net_around(model)
@@ -335,7 +338,7 @@ class KerasNet:
 
 
 class Sequential(KerasNet):
-    """Layers one behind the other; the first says its `input_shape`, or is a `TFNet`, which knows it."""
+    """A sequence of layers; the first has an `input_shape`, or is a `TFNet`."""
 
     def __init__(self, layers: Sequence[Any] = (), name: str | None = None) -> None:
         super().__init__()
@@ -383,12 +386,12 @@ class Model(KerasNet):
 
 
 def net_around(model: Any) -> KerasNet:
-    """A Keras model as a `Sequential` or a `Model`."""
+    """Returns a Keras model as a `Sequential` or a `Model`."""
     return _of(Sequential if isinstance(model, keras.Sequential) else Model, model)
 
 
 def _plain(tensors: Any) -> Any:
-    """A list of one tensor is that tensor."""
+    """Returns a list of one tensor is that tensor."""
     return tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
 
 

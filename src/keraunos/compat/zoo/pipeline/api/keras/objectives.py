@@ -23,7 +23,7 @@ _registered = keras.saving.register_keras_serializable("keraunos.zoo")
 
 
 class LossFunction(keras.losses.Loss):  # type: ignore[misc]  # Keras is untyped
-    """What all of these losses share; `own` has the arguments that make one of them again."""
+    """Base class of these losses; `own` has the arguments of the constructor."""
 
     def __init__(self, bigdl_type: str = "float", **own: Any) -> None:
         float_type(bigdl_type)
@@ -31,7 +31,7 @@ class LossFunction(keras.losses.Loss):  # type: ignore[misc]  # Keras is untyped
         self.own = own
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments."""
+        """Returns the arguments."""
         return dict(self.own)
 
 
@@ -39,11 +39,11 @@ class _Elementwise(LossFunction):
     """A loss whose labels have the outputs' shape."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each element."""
+        """Returns the loss of each element."""
         return self.elements(keras.ops.reshape(y_true, keras.ops.shape(y_pred)), y_pred)
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """The same, for labels of the outputs' shape."""
+        """Returns the same, for labels of the outputs' shape."""
         raise NotImplementedError
 
 
@@ -55,7 +55,7 @@ class MeanSquaredError(_Elementwise):
         super().__init__(bigdl_type, size_average=size_average)
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """The square of each difference."""
+        """Returns the square of each difference."""
         return keras.ops.square(y_pred - y_true)
 
 
@@ -67,7 +67,7 @@ class MeanAbsoluteError(_Elementwise):
         super().__init__(bigdl_type, size_average=size_average)
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """Each absolute difference."""
+        """Returns each absolute difference."""
         return keras.ops.abs(y_pred - y_true)
 
 
@@ -80,7 +80,7 @@ class BinaryCrossEntropy(_Elementwise):
         _no_weights(weights)
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """The cross entropy of each element."""
+        """Returns the cross entropy of each element."""
         right, wrong = keras.ops.log(y_pred + _SMALL), keras.ops.log(1.0 - y_pred + _SMALL)
         return -(y_true * right + (1.0 - y_true) * wrong)
 
@@ -117,7 +117,7 @@ class SparseCategoricalCrossEntropy(LossFunction):
         _no_weights(weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each row; what is left out is masked, and what is no class has none."""
+        """Returns the loss of each row; what is left out is masked, and what is no class has none."""
         labels = keras.ops.cast(keras.ops.reshape(y_true, keras.ops.shape(y_pred)[:-1]), "int32")
         known = self.classes(y_pred.shape[-1])
         classes = keras.ops.one_hot(labels - known.first, known.count)
@@ -125,7 +125,7 @@ class SparseCategoricalCrossEntropy(LossFunction):
         return known.counted(-keras.ops.sum(classes * chances, axis=-1), labels)
 
     def classes(self, count: int) -> Classes:
-        """The labels that it takes."""
+        """Returns the labels that it takes."""
         return Classes(0 if self.own["zero_based_label"] else 1, count, self.own["padding_value"])
 
 
@@ -137,7 +137,7 @@ class CategoricalCrossEntropy(LossFunction):
         super().__init__(bigdl_type)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each row."""
+        """Returns the loss of each row."""
         return keras.losses.categorical_crossentropy(y_true, y_pred)
 
 
@@ -168,7 +168,7 @@ class SquaredHinge(_Margin):
         super().__init__(margin, size_average, bigdl_type)
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """The square for each element."""
+        """Returns the square for each element."""
         return keras.ops.square(super().elements(y_true, y_pred))
 
 
@@ -193,7 +193,7 @@ class KullbackLeiblerDivergence(_Plain):
     """The divergence of the outputs' distribution from the labels', a row."""
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """The divergence of each row."""
+        """Returns the divergence of each row."""
         return keras.losses.kl_divergence(y_true, y_pred)
 
 
@@ -202,7 +202,7 @@ class MeanAbsolutePercentageError(_Plain):
     """The mean absolute difference in percent of the label."""
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """Each difference."""
+        """Returns each difference."""
         least = keras.config.epsilon()
         return 100.0 * keras.ops.abs((y_true - y_pred) / keras.ops.maximum(keras.ops.abs(y_true), least))
 
@@ -212,7 +212,7 @@ class MeanSquaredLogarithmicError(_Plain):
     """The mean square of the difference of the logarithms of 1 and more."""
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """Each square."""
+        """Returns each square."""
         left, right = (
             keras.ops.log(keras.ops.maximum(each, keras.config.epsilon()) + 1.0) for each in (y_true, y_pred)
         )
@@ -224,19 +224,19 @@ class Poisson(_Plain):
     """The mean of the output minus the label times the output's logarithm."""
 
     def elements(self, y_true: Any, y_pred: Any) -> Any:
-        """Each term."""
+        """Returns each term."""
         return y_pred - y_true * keras.ops.log(y_pred + keras.config.epsilon())
 
 
 @_registered
 class RankHinge(LossFunction):
-    """How far the second output of a pair is from being less than the first by the margin; labels are not looked at."""
+    """How far the second output of a pair is from being less than the first by the margin; labels are ignored."""
 
     def __init__(self, margin: float = 1.0, bigdl_type: str = "float") -> None:
         super().__init__(bigdl_type, margin=margin)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each pair."""
+        """Returns the loss of each pair."""
         del y_true
         if len(y_pred.shape) < 2 or y_pred.shape[1] != 2:
             raise JobError(
@@ -250,7 +250,7 @@ mape = MAPE = MeanAbsolutePercentageError
 mse = MSE = MeanSquaredError
 msle = MSLE = MeanSquaredLogarithmicError
 
-# Names whose formulas Keras has no longer, or has others for; it knows the rest.
+# Names whose formulas Keras no longer has, or has changed; Keras has the rest.
 _OWN: Mapping[str, Callable[[], LossFunction]] = {
     "cosine": CosineProximity,
     "cosine_proximity": CosineProximity,
@@ -262,7 +262,7 @@ _OWN: Mapping[str, Callable[[], LossFunction]] = {
 
 
 def loss_of(loss: Any) -> Any:
-    """The loss that was given, or that one of Analytics Zoo's or of Keras's names stands for."""
+    """Returns the given loss, or the one of a name of Analytics Zoo or Keras."""
     if isinstance(loss, str):
         name = loss.lower()
         return _OWN[name]() if name in _OWN else {"kullback_leibler_divergence": "kl_divergence"}.get(name, name)

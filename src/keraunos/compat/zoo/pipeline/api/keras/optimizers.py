@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 from keraunos.compat.zoo import adam_rules as _adam_rules
 from keraunos.compat.zoo.bigdl.optim.arguments import float_type, number
 from keraunos.compat.zoo.bigdl.optim.methods import OptimMethod, ScheduledMethod
-from keraunos.compat.zoo.bigdl.optim.schedules import Default, Schedule
+from keraunos.compat.zoo.bigdl.optim.schedules import Default, LearningRateSchedule
 from keraunos.compat.zoo.bigdl.util import common as _bigdl
 from keraunos.errors import JobError, one_of
 
 __all__ = ["Adam", "AdamWeightDecay", "Default", "OptimMethod", "PolyEpochDecay"]
-# It had these from BigDL, and gave them to programs that took everything from it.
+# Imported from BigDL; a star import of this module re-exported them.
 __all__ += _bigdl.__all__
 
 
@@ -27,7 +27,7 @@ _WARMUPS = ("constant", "cosine", "linear")
 
 
 class _Unsaved(OptimMethod):
-    """A method that BigDL's files do not know."""
+    """A method that BigDL's files cannot contain."""
 
     def save(self, path: str, overWrite: bool = False) -> NoReturn:
         """Refused."""
@@ -50,12 +50,12 @@ class Adam(_Unsaved, ScheduledMethod):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         decay: float = 0.0,
-        schedule: Schedule | None = None,
+        schedule: LearningRateSchedule | None = None,
         weight_decay: float = 0.0,
         bigdl_type: str = "float",
     ) -> None:
         float_type(bigdl_type)
-        if schedule is not None and not isinstance(schedule, Schedule):
+        if schedule is not None and not isinstance(schedule, LearningRateSchedule):
             raise JobError(
                 "`schedule` of Adam must be one of bigdl.optim.optimizer's: Default, Poly, Exponential, Step, "
                 f"MultiStep, Plateau, Warmup, SequentialSchedule. Received: {schedule!r}."
@@ -76,7 +76,7 @@ class AdamWeightDecay(_Unsaved):
         lr: the learning rate.
         warmup_portion: the share of `total` in which the rate grows from 0; -1 for none.
         total: over how many steps the rate changes; -1 for a rate that stays.
-        schedule: how it falls then: "linear", "cosine", or "constant" for not at all.
+        schedule: how it falls after that: "linear", "cosine", or "constant" for not at all.
         beta1: how much of the gradient's mean stays in a step.
         beta2: the same, of its square.
         epsilon: what is added to the root of the squares.
@@ -111,7 +111,7 @@ class AdamWeightDecay(_Unsaved):
         self.weight_decay = number("weight_decay", weight_decay, least=0)
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 1."""
+        """Returns the learning rate of a step, counted from 1."""
         return _adam_rules.warmed(self.options(), self.learningrate, step - 1)
 
 

@@ -10,15 +10,15 @@ __all__ = ["L1L2Regularizer", "L1Regularizer", "L2Regularizer", "l1", "l1l2", "l
 
 
 def l1(l1: float = 0.01) -> Any:
-    """A penalty of l1 times the absolute weights."""
+    """Returns a penalty of l1 times the absolute weights."""
     return L1Regularizer(l1)
 
 
 def l2(l2: float = 0.01) -> Any:
-    """A penalty of l2 / 2 times the squares of the weights."""
+    """Returns a penalty of l2 / 2 times the squares of the weights."""
     return L2Regularizer(l2)
 
 
 def l1l2(l1: float = 0.01, l2: float = 0.01) -> Any:
-    """Both."""
+    """Returns both."""
     return L1L2Regularizer(l1, l2)

@@ -34,7 +34,7 @@ from keraunos.ml.keras.signature import signature_of
 from keraunos.ml.signature import Port
 from keraunos.session.registry import session_of
 
-# What Analytics Zoo's names of optimizers stand for.
+# The optimizers for Analytics Zoo's names.
 _METHODS: Mapping[str, Callable[[], OptimMethod]] = {
     "adagrad": functools.partial(methods.Adagrad, 0.01),
     "adadelta": functools.partial(methods.Adadelta, 0.95, 1e-8),
@@ -53,7 +53,7 @@ _METRICS = {
     "Top1Accuracy": "accuracy",
     "Top5Accuracy": "sparse_top_k_categorical_accuracy",
 }
-# The names that programs give, where Keras's is another; the loss is measured in any case.
+# The names in programs, if Keras's name differs; the loss is always measured.
 _NAMES: Mapping[str, str | None] = {
     "acc": "accuracy",
     "loss": None,
@@ -80,7 +80,7 @@ class Clipping:
 
 
 class Records:
-    """What is trained, evaluated or predicted on: arrays of the driver's, or an RDD."""
+    """The records for training, evaluation or prediction: arrays on the driver, or an RDD."""
 
     def __init__(self, x: Any, y: Any, argument: str = "x") -> None:
         self.rdd = x if hasattr(x, "mapPartitions") else None
@@ -99,7 +99,7 @@ class Records:
             raise DataError(f"`{argument}` must be arrays with a row a record, all of one length. Received: {shapes}.")
 
     def spread(self, entries: int) -> Any:
-        """The records as an RDD of lists of so many arrays."""
+        """Returns the records as an RDD of lists of this many arrays."""
         if self.rdd is not None:
             found = spread_records(self.rdd, entries)
             return (
@@ -109,7 +109,7 @@ class Records:
         return spread_arrays(self.arrays[:entries])
 
     def table(self, columns: Columns, held_out: Sequence[Array] | None = None) -> Any:
-        """The records, brought to the driver, and those that are held out as one Arrow table."""
+        """Returns the records, collected to the driver, and those that are held out as one Arrow table."""
         names = columns.names
         arrays = self.brought(len(names) - (held_out is not None))
         if held_out is not None:
@@ -118,7 +118,7 @@ class Records:
         return pa.concat_tables([pa.table(chunk) for chunk in arrow_columns(rows_of(arrays), names)])
 
     def brought(self, entries: int) -> list[Array]:
-        """The records, brought to the driver, as one array an entry."""
+        """Returns the records, collected to the driver, as one array per entry."""
         if self.rdd is None:
             self._check(entries)
             return self.arrays[:entries]
@@ -137,7 +137,7 @@ class Records:
 
 
 def split(records: Records, share: float, given: Any, entries: int) -> tuple[Records, Records | None]:
-    """The records to train on and those to validate on."""
+    """Returns the records to train on and those to validate on."""
     if given is not None:
         x, y = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
         return records, Records(x, y, "validation_data")
@@ -157,7 +157,7 @@ def split(records: Records, share: float, given: Any, entries: int) -> tuple[Rec
 
 
 def with_held_out(rdd: Any, held_out: Sequence[Array] | None) -> Any:
-    """An RDD's records and, in equal parts among its partitions, rows to validate on; each says which it is."""
+    """Returns an RDD's records with a mark, and among them, in equal parts per partition, the rows to validate on."""
     if held_out is None:
         return rdd
     task = functools.partial(_marked, session_of(rdd).broadcast(list(held_out)), rdd.getNumPartitions())
@@ -173,7 +173,7 @@ def _marked(held_out: Any, partitions: int, index: int, records: Iterable[list[A
 
 
 def method_of(optimizer: Any) -> OptimMethod:
-    """The optim method that was given, or that a name stands for."""
+    """Returns the given optim method, or the one of a name."""
     if isinstance(optimizer, OptimMethod):
         return optimizer
     if isinstance(optimizer, str) and optimizer.lower() in _METHODS:
@@ -182,15 +182,15 @@ def method_of(optimizer: Any) -> OptimMethod:
 
 
 def classes_of(model: Any, loss: Any) -> Classes | None:
-    """What the labels of a model must be, where its loss says that they are classes."""
+    """Returns the allowed labels of a model if its loss expects classes."""
     known = getattr(loss, "classes", None)
     return known(int(model.outputs[0].shape[-1])) if known is not None and len(model.outputs) == 1 else None
 
 
 def metric_of(metric: Any, model: Any) -> Any:
-    """The Keras metric for one of BigDL's validation methods or names; `None` where that is the loss.
+    """Returns the Keras metric for one of BigDL's validation methods or names; `None` if that is the loss.
 
-    A metric of Keras, or its name, is taken as it is.
+    A Keras metric, or its name, is used unchanged.
     """
     if isinstance(metric, str) and metric.lower() == "auc":
         metric = AUC()
@@ -215,7 +215,10 @@ def _area(metric: AUC, model: Any) -> Any:
 
 
 def columns_of(model: Any, *, validates: bool = False) -> Columns:
-    """The entries of a record, inputs first, as columns; behind them, if some are, whether it is to validate on."""
+    """Returns the entries of a record, inputs first, as columns.
+
+    Behind them, if some are, whether it is to validate on.
+    """
     signature = signature_of(model)
     # An input that the program did not name goes by its layer's name once the model was read back.
     inputs = [
@@ -230,7 +233,7 @@ def columns_of(model: Any, *, validates: bool = False) -> Columns:
 
 
 def rule_for(method: OptimMethod, clipping: Clipping) -> RuleSpec:
-    """The rule of a method with the clipping."""
+    """Returns the rule of a method with the clipping."""
     return combined_rule(method, clip_constant=clipping.constant, clip_norm=clipping.norm)
 
 
@@ -244,7 +247,7 @@ def job_for(
     workers: int,
     validates: bool = False,
 ) -> TrainingJob:
-    """The job that trains a compiled model synchronously by an optim method."""
+    """Returns the job that trains a compiled model synchronously by an optim method."""
     check_trainable(model)
     return TrainingJob(
         model=live_source(model, backend="tensorflow"),
@@ -257,7 +260,7 @@ def job_for(
 
 
 class KerasHooks(TrainingHooks):
-    """Hooks for a model whose workers tell each epoch's measures: the mean loss is noted at the epoch's last step."""
+    """Hooks for a model whose workers report measures per epoch: the mean loss is written at an epoch's last step."""
 
     def __init__(
         self,
@@ -284,7 +287,7 @@ class KerasHooks(TrainingHooks):
         if "loss" in lap.logs:
             self.on_losses(0, lap.step - 1, np.array([lap.logs["loss"]]), np.array([float(self._rows)]))
         found = {name.removeprefix("val_"): value for name, value in lap.logs.items() if name.startswith("val_")}
-        # The score that a Plateau looks at is the first of them: a metric, where there is one.
+        # A Plateau uses the first of them as score: a metric, if there is one.
         self._measured = {name: found[name] for name in sorted(found, key=lambda name: name == "loss")}
         return super().end_lap(lap)
 

@@ -1,4 +1,4 @@
-"""The weights of a model in a file of their own, as numpy's archive. Runs on the driver."""
+"""The weights of a model in their own file, as numpy's archive. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_weights(path: str, weights: Sequence[Array], *, over_write: bool) -> N
 
 
 def read_weights(path: str) -> list[Array]:
-    """The arrays that `write_weights` wrote."""
+    """Returns the arrays that `write_weights` wrote."""
     try:
         with np.load(io.BytesIO(given_path(path, "weight_path").read()), allow_pickle=False) as found:
             return [found[f"arr_{number}"] for number in range(len(found.files))]

@@ -19,7 +19,7 @@ import_keras_on("tensorflow")
 
 import keras  # noqa: E402 - after the backend is settled
 
-# Where an operation has the arrays that are trained among its inputs.
+# The positions of trained arrays among an operation's inputs.
 _WEIGHTS = {
     "BiasAdd": (1,),
     "Conv1D": (1,),
@@ -36,10 +36,10 @@ _WEIGHTS = {
 
 @keras.saving.register_keras_serializable(package="keraunos.zoo")
 class GraphNet(TFNet):
-    """What `Net.load_tf` gives: a `TFNet` that is trained, and whose parts go by the names of their operations."""
+    """The result of `Net.load_tf`: a trainable `TFNet` whose parts have the names of their operations."""
 
     def new_graph(self, outputs: str | Sequence[str]) -> GraphNet:
-        """The part of the graph that ends with those operations. What is frozen stays frozen."""
+        """Returns the part of the graph that ends with those operations. What is frozen stays frozen."""
         self._make_weights()
         part = frozen_graph.part_of(self.graph, _listed(outputs))
         made = GraphNet(None, graph=part, trainable=self.trainable)
@@ -49,12 +49,12 @@ class GraphNet(TFNet):
         return made
 
     def freeze(self, names: str | Sequence[str] | None = None) -> Self:
-        """Leave all weights, or those that the operations use themselves, as they are in trainings."""
+        """Exclude all weights, or those that the operations use themselves, from training."""
         self._set_trained(None if names is None else self._used_by(_listed(names)), value=False)
         return self
 
     def freeze_up_to(self, names: str | Sequence[str]) -> Self:
-        """Leave the weights that lead to the operations, and those that they use, as they are in trainings."""
+        """Exclude the weights before the operations, and those that they use, from training."""
         self._set_trained(frozen_graph.leading_to(self._graph, _listed(names)), value=False)
         return self
 
@@ -64,7 +64,7 @@ class GraphNet(TFNet):
         return self
 
     def to_keras(self) -> Self:
-        """The net, which is a layer already."""
+        """Returns the net, which is a layer already."""
         return self
 
     def flattened_layers(self, include_container: bool = False) -> NoReturn:
@@ -75,7 +75,7 @@ class GraphNet(TFNet):
         )
 
     def _used_by(self, operations: Sequence[str]) -> set[str]:
-        """The variables that operations have among their inputs, if only through an `Identity`."""
+        """Returns the variables that operations have among their inputs, if only through an `Identity`."""
         nodes = {node.name: node for node in self._graph.graph_def().node}
         frozen_graph.leading_to(self._graph, operations)
         waiting = [each for name in operations for each in nodes[name.partition(":")[0]].input]

@@ -42,7 +42,7 @@ class Net:
         bin_file: str | None = None,
         bigdl_type: str = "float",
     ) -> GraphNet:
-        """A TensorFlow graph, whose weights are trained where it is a layer of a model.
+        """Returns a TensorFlow graph, whose weights are trained where it is a layer of a model.
 
         Args:
             path: a folder that `export_tf` wrote, a SavedModel, or, with `inputs` and `outputs`, a file with a frozen
@@ -67,7 +67,7 @@ class Net:
         """The model that Keras described as JSON, or wrote whole as HDF5; with both, the latter has the weights.
 
         Args:
-            json_path: what `to_json` gave.
+            json_path: what `to_json` returned.
             hdf5_path: what `save` or, with `json_path`, `save_weights` wrote.
             by_name: whether only the weights of layers whose names are known are read.
         """

@@ -32,7 +32,7 @@ _MERGES = {
 
 
 def Input(shape: Shape = None, name: str | None = None, bigdl_type: str = "float") -> Any:
-    """Where a `Model` begins."""
+    """Returns where a `Model` begins."""
     if bigdl_type != "float":
         raise JobError(f"`bigdl_type` must be 'float'. Received: {bigdl_type!r}.")
     with tensorflow_2():
@@ -42,7 +42,7 @@ def Input(shape: Shape = None, name: str | None = None, bigdl_type: str = "float
 
 
 def InputLayer(input_shape: Shape = None, **named: Any) -> Any:
-    """Where a branch of a `Merge`, or a `Sequential`, begins."""
+    """Returns where a branch of a `Merge`, or a `Sequential`, begins."""
     return computed("identity", input_shape, named)
 
 
@@ -59,7 +59,7 @@ def Merge(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The layer that `merge` applies, or, with `layers`, a model that gives each of its inputs to one of them."""
+    """The layer that `merge` applies, or, with `layers`, a model that passes each of its inputs to one of them."""
     merging = _merging(mode, concat_axis, named)
     if layers is None:
         if input_shape is not None:
@@ -91,7 +91,7 @@ def _merging(mode: str, concat_axis: int, named: Any) -> Any:
 
 
 def _branch(layer: Any) -> tuple[list[Any], Any]:
-    """A branch's inputs and its output."""
+    """Returns a branch's inputs and its output."""
     model = getattr(layer, "model", layer)
     if isinstance(model, keras.Model):
         if not model.built:

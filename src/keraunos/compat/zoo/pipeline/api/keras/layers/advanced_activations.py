@@ -17,17 +17,17 @@ __all__ = ["ELU", "LeakyReLU", "SReLU", "ThresholdedReLU"]
 
 
 def LeakyReLU(alpha: float = 0.01, input_shape: Shape = None, **named: Any) -> Any:
-    """What is below zero, times `alpha`."""
+    """Returns a layer that multiplies negative values by `alpha`."""
     return made(keras.layers.LeakyReLU, input_shape, named, negative_slope=float(alpha))
 
 
 def ELU(alpha: float = 1.0, input_shape: Shape = None, **named: Any) -> Any:
-    """What is below zero, as `alpha` times (its exponential less 1)."""
+    """Returns a layer that maps negative values to `alpha` times (their exponential less 1)."""
     return made(keras.layers.ELU, input_shape, named, float(alpha))
 
 
 def ThresholdedReLU(theta: float = 1.0, input_shape: Shape = None, **named: Any) -> Any:
-    """What is above `theta`; zero for all else."""
+    """Returns a layer that keeps values above `theta` and sets others to zero."""
     return computed("threshold", input_shape, named, th=float(theta), v=0.0)
 
 
@@ -40,6 +40,6 @@ def SReLU(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """A line of slope 1 in the middle, and of learned slopes left and right of two learned thresholds."""
+    """Returns a line of slope 1 in the middle, and of learned slopes left and right of two learned thresholds."""
     inits = [initializer(each) for each in (t_left_init, a_left_init, t_right_init, a_right_init)]
     return made(weighted.SReLU, input_shape, named, inits, shared_axes)

@@ -266,17 +266,17 @@ def Convolution3D(
 
 
 def UpSampling1D(length: int = 2, input_shape: Shape = None, **named: Any) -> Any:
-    """Every step several times."""
+    """Returns every step several times."""
     return made(keras.layers.UpSampling1D, input_shape, named, length)
 
 
 def UpSampling2D(size: Sizes = (2, 2), dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """Every point several times."""
+    """Returns every point several times."""
     return made(keras.layers.UpSampling2D, input_shape, named, tuple(size), data_format=ordering(dim_ordering))
 
 
 def UpSampling3D(size: Sizes = (2, 2, 2), dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """Every point of volumes several times."""
+    """Returns every point of volumes several times."""
     return made(keras.layers.UpSampling3D, input_shape, named, tuple(size), data_format=ordering(dim_ordering))
 
 
@@ -299,14 +299,14 @@ def ZeroPadding3D(padding: Any = (1, 1, 1), dim_ordering: str = "th", input_shap
 
 
 def Cropping1D(cropping: Sizes = (1, 1), input_shape: Shape = None, **named: Any) -> Any:
-    """The steps without some of the first and last."""
+    """Returns the steps without some of the first and last."""
     return made(keras.layers.Cropping1D, input_shape, named, pair(cropping))
 
 
 def Cropping2D(
     cropping: Sequence[Sizes] = ((0, 0), (0, 0)), dim_ordering: str = "th", input_shape: Shape = None, **named: Any
 ) -> Any:
-    """An image without some rows and columns at its edges."""
+    """Returns an image without some rows and columns at its edges."""
     edges = _edges("Cropping2D", cropping, 2)
     return made(keras.layers.Cropping2D, input_shape, named, edges, data_format=ordering(dim_ordering))
 
@@ -317,7 +317,7 @@ def Cropping3D(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """A volume without some points at its faces."""
+    """Returns a volume without some points at its faces."""
     edges = _edges("Cropping3D", cropping, 3)
     return made(keras.layers.Cropping3D, input_shape, named, edges, data_format=ordering(dim_ordering))
 

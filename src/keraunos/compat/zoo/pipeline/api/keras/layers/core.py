@@ -76,27 +76,27 @@ def SpatialDropout3D(p: float = 0.5, dim_ordering: str = "th", input_shape: Shap
 
 
 def Activation(activation: str, input_shape: Shape = None, **named: Any) -> Any:
-    """A function of each element, or softmax."""
+    """Returns a function of each element, or softmax."""
     return made(keras.layers.Activation, input_shape, named, activation_of(activation))
 
 
 def Reshape(target_shape: Sequence[int], input_shape: Shape = None, **named: Any) -> Any:
-    """A row in another shape."""
+    """Returns a row in another shape."""
     return made(keras.layers.Reshape, input_shape, named, tuple(target_shape))
 
 
 def Permute(dims: Sequence[int], input_shape: Shape = None, **named: Any) -> Any:
-    """A row with its dimensions, counted from 1, in another order."""
+    """Returns a row with its dimensions, counted from 1, in another order."""
     return made(keras.layers.Permute, input_shape, named, tuple(dims))
 
 
 def Flatten(input_shape: Shape = None, **named: Any) -> Any:
-    """A row as one vector."""
+    """Returns a row as one vector."""
     return made(keras.layers.Flatten, input_shape, named)
 
 
 def RepeatVector(n: int, input_dim: int | None = None, input_shape: Shape = None, **named: Any) -> Any:
-    """A vector `n` times."""
+    """Returns a vector `n` times."""
     return made(keras.layers.RepeatVector, (input_dim,) if input_dim else input_shape, named, n)
 
 
@@ -112,7 +112,7 @@ def Dense(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """A matrix and a bias. `limits` belong to init="uniform" or "normal"."""
+    """Returns a matrix and a bias. `limits` belong to init="uniform" or "normal"."""
     limits, activation = limits_and_activation("Dense", limits, activation)
     return made(
         keras.layers.Dense,
@@ -128,7 +128,7 @@ def Dense(
 
 
 def GetShape(input_shape: Shape = None, **named: Any) -> Any:
-    """The shape of a batch, as numbers."""
+    """Returns the shape of a batch, as numbers."""
     return computed("shape", input_shape, named)
 
 
@@ -155,7 +155,7 @@ def SparseDense(
     if init_grad_weight is not None or init_grad_bias is not None:
         raise JobError(
             "`init_grad_weight` and `init_grad_bias` of SparseDense must be left out: gradients are computed in each "
-            "step and begin as nothing. Received: an array."
+            "step, without initial values. Received: an array."
         )
     return made(
         _SparseDense,
@@ -184,7 +184,7 @@ def MaxoutDense(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The largest of several Dense layers, output by output."""
+    """Returns the largest of several Dense layers, output by output."""
     return made(
         own_layers.MaxoutDense,
         (input_dim,) if input_dim else input_shape,
@@ -206,7 +206,7 @@ def Highway(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """A Dense layer as wide as its input and the input itself, in shares that the layer learns."""
+    """Returns a Dense layer as wide as its input and the input itself, in shares that the layer learns."""
     return made(
         own_layers.Highway,
         (input_dim,) if input_dim else input_shape,
@@ -221,7 +221,10 @@ def Highway(
 def Max(
     dim: int, num_input_dims: int = INTMIN, return_value: bool = True, input_shape: Shape = None, **named: Any
 ) -> Any:
-    """The largest along a dimension, which goes away, or its place, counted from 1; the batch is dimension 0."""
+    """Returns the largest along a dimension, which goes away, or its place, counted from 1.
+
+    The batch is dimension 0.
+    """
     if num_input_dims != INTMIN:
         raise JobError(
             f"`num_input_dims` of Max must be left out: an input always has a batch. Received: {num_input_dims!r}. "
@@ -231,12 +234,12 @@ def Max(
 
 
 def ExpandDim(dim: int, input_shape: Shape = None, **named: Any) -> Any:
-    """A dimension of size 1 more; the batch is dimension 0."""
+    """Returns a dimension of size 1 more; the batch is dimension 0."""
     return computed("expand", input_shape, named, dim=int(dim))
 
 
 def limits_and_activation(layer: str, limits: Any, activation: Any) -> tuple[Any, Any]:
-    """Both, where the program may be of the days when `activation` stood in the place of `limits`."""
+    """Returns both, where the program may be of the days when `activation` stood instead of `limits`."""
     if limits is None or not (isinstance(limits, str) or callable(limits)):
         return limits, activation
     if activation is not None:
@@ -248,6 +251,6 @@ def limits_and_activation(layer: str, limits: Any, activation: Any) -> tuple[Any
 
 
 def given_values(array: Any, *, transposed: bool = False) -> Any:
-    """An initializer that gives the values of an array."""
+    """Returns an initializer with the values of an array."""
     values = np.asarray(array.to_ndarray() if hasattr(array, "to_ndarray") else array, dtype=np.float32)
     return GivenValues(values.T if transposed else values)

@@ -33,7 +33,7 @@ def Embedding(
     zero_based_id: bool = True,
     **named: Any,
 ) -> Any:
-    """A row of a table for each whole number.
+    """Returns a row of a table for each whole number.
 
     With `mask_zero` the row of `padding_value` is all zeros. With `zero_based_id=False` numbers begin with 1.
     """
@@ -60,7 +60,7 @@ def Embedding(
 class WordEmbedding:
     """A table of word vectors that are read from a file of GloVe's.
 
-    Making one gives the layer. Number 0 is a row of zeros, for unknown words.
+    The constructor returns the layer. Number 0 is a row of zeros, for unknown words.
 
     Args:
         embedding_file: lines of a word and its numbers.
@@ -80,7 +80,7 @@ class WordEmbedding:
         input_shape: Shape = None,
         **named: Any,
     ) -> Any:
-        """The layer."""
+        """Returns the layer."""
         if trainable:
             raise JobError(
                 "`trainable` of WordEmbedding must be False, as in Analytics Zoo. Received: True. Give "
@@ -99,7 +99,7 @@ class WordEmbedding:
 
     @staticmethod
     def get_word_index(embedding_file: str, bigdl_type: str = "float") -> dict[str, int]:
-        """The number of each word in the file, from 1."""
+        """Returns the number of each word in the file, from 1."""
         del bigdl_type
         return {word: number for number, (word, _) in enumerate(_lines(embedding_file), 1)}
 
@@ -110,7 +110,7 @@ def prepare_embedding(
     randomize_unknown: bool = False,
     normalize: bool = False,
 ) -> Array:
-    """The vectors of words from a file of GloVe's: a row for each number of `word_index`, and zeros for 0.
+    """Returns the vectors of words from a file of GloVe's: a row for each number of `word_index`, and zeros for 0.
 
     Words that the file has not have zeros, or with `randomize_unknown` numbers between -0.05 and 0.05. With `normalize`
     vectors have length 1.
@@ -145,7 +145,7 @@ def SparseEmbedding(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The sum or the mean of a table's rows for the words of each record, counted from 1; 0 stands for no word.
+    """Returns the sum or the mean of a table's rows for the words of each record, counted from 1; 0 means no word.
 
     Its input is an array of words, or a list of one and of their weights.
     """

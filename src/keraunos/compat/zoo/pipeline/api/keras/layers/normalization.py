@@ -62,7 +62,7 @@ class BatchNormalization(RunningNormalization):
         noted(self, input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, from which the layer is made again."""
+        """Returns the arguments, from which the layer is made again."""
         return {
             **{name: value for name, value in super().get_config().items() if name in {"name", "trainable", "dtype"}},
             "epsilon": self.epsilon,
@@ -74,7 +74,7 @@ class BatchNormalization(RunningNormalization):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """The layer that was made with the arguments."""
+        """Returns the layer that was made with the arguments."""
         inits = {name: keras.initializers.deserialize(config[name]) for name in ("beta_init", "gamma_init")}
         return cls(**{**config, **inits})
 
@@ -92,13 +92,13 @@ class BatchNormalization(RunningNormalization):
 
     @in_tensorflow_2
     def get_running_mean(self) -> Array:
-        """The mean of all batches so far."""
+        """Returns the mean of all batches so far."""
         found: Array = keras.ops.convert_to_numpy(self._built().moving_mean)
         return found
 
     @in_tensorflow_2
     def get_running_std(self) -> Array:
-        """The variance of all batches so far."""
+        """Returns the variance of all batches so far."""
         found: Array = keras.ops.convert_to_numpy(self._built().moving_variance)
         return found
 
@@ -109,6 +109,6 @@ class BatchNormalization(RunningNormalization):
         if not self.built:
             raise ModelError(
                 "A BatchNormalization must be a layer of a model, or have an `input_shape`, before its statistics are "
-                "read or set. Received: one that knows no shape."
+                "read or set. Received: one without a shape."
             )
         return self

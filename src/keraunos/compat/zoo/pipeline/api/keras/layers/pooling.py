@@ -39,7 +39,7 @@ def MaxPooling1D(
     pad: int = 0,
     **named: Any,
 ) -> Any:
-    """The largest of neighbouring steps, with `pad` steps that never are the largest on both sides."""
+    """Returns the largest of neighbouring steps, with `pad` steps that never are the largest on both sides."""
     if not pad:
         return made(keras.layers.MaxPooling1D, input_shape, named, pool_length, _stride(stride), border(border_mode))
     size, strides = [pool_length], [_stride(stride) or pool_length]
@@ -55,7 +55,7 @@ def AveragePooling1D(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The mean of neighbouring steps."""
+    """Returns the mean of neighbouring steps."""
     return made(keras.layers.AveragePooling1D, input_shape, named, pool_length, _stride(stride), border(border_mode))
 
 
@@ -84,11 +84,11 @@ def AveragePooling2D(
     count_include_pad: bool = False,
     **named: Any,
 ) -> Any:
-    """The mean of neighbouring points, with `pads` rows and columns on both sides that do not count."""
+    """Returns the mean of neighbouring points, with `pads` rows and columns on both sides that do not count."""
     if count_include_pad:
         raise JobError(
-            "`count_include_pad` of AveragePooling2D must be False: Analytics Zoo never counted what is padded, "
-            "whatever it was told. Received: True. Put a ZeroPadding2D before the layer to count zeros."
+            "`count_include_pad` of AveragePooling2D must be False: Analytics Zoo never counted padding, whatever the "
+            "argument. Received: True. Put a ZeroPadding2D before the layer to count zeros."
         )
     if pads is not None:
         return _padded("mean", pool_size, strides, pads, dim_ordering, input_shape, named)
@@ -103,7 +103,7 @@ def MaxPooling3D(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The largest of neighbouring points of volumes."""
+    """Returns the largest of neighbouring points of volumes."""
     return _pooling(keras.layers.MaxPooling3D, pool_size, strides, border_mode, dim_ordering, input_shape, named)
 
 
@@ -115,37 +115,37 @@ def AveragePooling3D(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """The mean of neighbouring points of volumes."""
+    """Returns the mean of neighbouring points of volumes."""
     return _pooling(keras.layers.AveragePooling3D, pool_size, strides, border_mode, dim_ordering, input_shape, named)
 
 
 def GlobalMaxPooling1D(input_shape: Shape = None, **named: Any) -> Any:
-    """The largest of all steps."""
+    """Returns the largest of all steps."""
     return made(keras.layers.GlobalMaxPooling1D, input_shape, named)
 
 
 def GlobalAveragePooling1D(input_shape: Shape = None, **named: Any) -> Any:
-    """The mean of all steps."""
+    """Returns the mean of all steps."""
     return made(keras.layers.GlobalAveragePooling1D, input_shape, named)
 
 
 def GlobalMaxPooling2D(dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """The largest of all points."""
+    """Returns the largest of all points."""
     return made(keras.layers.GlobalMaxPooling2D, input_shape, named, data_format=ordering(dim_ordering))
 
 
 def GlobalAveragePooling2D(dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """The mean of all points."""
+    """Returns the mean of all points."""
     return made(keras.layers.GlobalAveragePooling2D, input_shape, named, data_format=ordering(dim_ordering))
 
 
 def GlobalMaxPooling3D(dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """The largest of all points of volumes."""
+    """Returns the largest of all points of volumes."""
     return made(keras.layers.GlobalMaxPooling3D, input_shape, named, data_format=ordering(dim_ordering))
 
 
 def GlobalAveragePooling3D(dim_ordering: str = "th", input_shape: Shape = None, **named: Any) -> Any:
-    """The mean of all points of volumes."""
+    """Returns the mean of all points of volumes."""
     return made(keras.layers.GlobalAveragePooling3D, input_shape, named, data_format=ordering(dim_ordering))
 
 

@@ -25,7 +25,7 @@ def SimpleRNN(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """A recurrent layer."""
+    """Returns a recurrent layer."""
     return made(
         keras.layers.SimpleRNN,
         input_shape,

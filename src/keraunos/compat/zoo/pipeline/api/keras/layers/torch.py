@@ -62,13 +62,13 @@ __all__ = [
 
 
 def Select(dim: int, index: int, input_shape: Shape = None, **named: Any) -> Any:
-    """One place along a dimension, which goes away."""
+    """Returns one place along a dimension, which goes away."""
     _not_the_batch("Select", dim)
     return computed("select", input_shape, named, dim=int(dim), index=int(index))
 
 
 def Narrow(dim: int, offset: int, length: int = 1, input_shape: Shape = None, **named: Any) -> Any:
-    """Some places along a dimension; a length of -1 is up to the end."""
+    """Returns some places along a dimension; a length of -1 is up to the end."""
     _not_the_batch("Narrow", dim)
     if offset < 0:
         raise JobError(f"`offset` of Narrow must be counted from 0. Received: {offset!r}.")
@@ -84,12 +84,12 @@ def Squeeze(dim: int | Sequence[int] | None = None, input_shape: Shape = None, *
 
 
 def AddConstant(constant: float, input_shape: Shape = None, **named: Any) -> Any:
-    """The input and a number."""
+    """Returns the input and a number."""
     return computed("add_constant", input_shape, named, constant=float(constant))
 
 
 def MulConstant(constant: float, input_shape: Shape = None, **named: Any) -> Any:
-    """The input times a number."""
+    """Returns the input times a number."""
     return computed("mul_constant", input_shape, named, constant=float(constant))
 
 
@@ -102,7 +102,7 @@ def LRN2D(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """Each point divided by a power of (k + alpha times the mean square of n neighbouring channels there)."""
+    """Returns each point divided by a power of (k + alpha times the mean square of n neighbouring channels there)."""
     axis = 1 if ordering(dim_ordering) == "channels_first" else 3
     return computed(
         "across_channels",
@@ -119,7 +119,7 @@ def LRN2D(
 def WithinChannelLRN2D(
     size: int = 5, alpha: float = 1.0, beta: float = 0.75, input_shape: Shape = None, **named: Any
 ) -> Any:
-    """Each point divided by a power of (1 + alpha times the mean square of the points around it)."""
+    """Returns each point divided by a power of (1 + alpha times the mean square of the points around it)."""
     return computed("within_channels", input_shape, named, size=int(size), alpha=float(alpha), beta=float(beta))
 
 
@@ -164,7 +164,7 @@ def ShareConvolution2D(
 
 
 def CAdd(size: Sequence[int], b_regularizer: Any = None, input_shape: Shape = None, **named: Any) -> Any:
-    """The input and a bias, which is repeated along its dimensions of size 1."""
+    """Returns the input and a bias, which is repeated along its dimensions of size 1."""
     return made(
         ScaleAndShift,
         input_shape,
@@ -177,7 +177,7 @@ def CAdd(size: Sequence[int], b_regularizer: Any = None, input_shape: Shape = No
 
 
 def CMul(size: Sequence[int], W_regularizer: Any = None, input_shape: Shape = None, **named: Any) -> Any:
-    """The input times a weight, which is repeated along its dimensions of size 1."""
+    """Returns the input times a weight, which is repeated along its dimensions of size 1."""
     return made(
         ScaleAndShift,
         input_shape,
@@ -190,54 +190,54 @@ def CMul(size: Sequence[int], W_regularizer: Any = None, input_shape: Shape = No
 
 
 def Scale(size: Sequence[int], input_shape: Shape = None, **named: Any) -> Any:
-    """The input times a weight, and a bias."""
+    """Returns the input times a weight, and a bias."""
     return made(
         ScaleAndShift, input_shape, named, size, scale_initializer=_within(size), shift_initializer=_within(size)
     )
 
 
 def Mul(input_shape: Shape = None, **named: Any) -> Any:
-    """The input times one weight."""
+    """Returns the input times one weight."""
     return made(ScaleAndShift, input_shape, named, (1,), shift=False, scale_initializer=_within((1,)))
 
 
 def Exp(input_shape: Shape = None, **named: Any) -> Any:
-    """The exponential."""
+    """Returns the exponential."""
     return computed("exp", input_shape, named)
 
 
 def Identity(input_shape: Shape = None, **named: Any) -> Any:
-    """The input."""
+    """Returns the input."""
     return computed("identity", input_shape, named)
 
 
 def Log(input_shape: Shape = None, **named: Any) -> Any:
-    """The natural logarithm."""
+    """Returns the natural logarithm."""
     return computed("log", input_shape, named)
 
 
 def Power(power: float, scale: float = 1, shift: float = 0, input_shape: Shape = None, **named: Any) -> Any:
-    """A power of (shift and scale times the input)."""
+    """Returns a power of (shift and scale times the input)."""
     return computed("power", input_shape, named, power=float(power), scale=float(scale), shift=float(shift))
 
 
 def Sqrt(input_shape: Shape = None, **named: Any) -> Any:
-    """The square root."""
+    """Returns the square root."""
     return computed("sqrt", input_shape, named)
 
 
 def Square(input_shape: Shape = None, **named: Any) -> Any:
-    """The square."""
+    """Returns the square."""
     return computed("square", input_shape, named)
 
 
 def HardShrink(value: float = 0.5, input_shape: Shape = None, **named: Any) -> Any:
-    """What is farther than `value` from zero; zero for all else."""
+    """Returns values farther than `value` from zero; zero for others."""
     return computed("hard_shrink", input_shape, named, value=float(value))
 
 
 def HardTanh(min_value: float = -1, max_value: float = 1, input_shape: Shape = None, **named: Any) -> Any:
-    """The input, cut to a range."""
+    """Returns the input, cut to a range."""
     return computed("hard_tanh", input_shape, named, min_value=float(min_value), max_value=float(max_value))
 
 
@@ -247,17 +247,17 @@ def Negative(input_shape: Shape = None, **named: Any) -> Any:
 
 
 def PReLU(n_output_plane: int = 0, input_shape: Shape = None, **named: Any) -> Any:
-    """What is below zero, times a slope that is learned: one for all, or one for each channel."""
+    """Returns a layer that multiplies negative values by a trained slope: one for all, or one per channel."""
     return made(ChannelPReLU, input_shape, named, n_output_plane)
 
 
 def RReLU(lower: float = 1.0 / 8, upper: float = 1.0 / 3, input_shape: Shape = None, **named: Any) -> Any:
-    """What is below zero, times a slope that is drawn for each element in training, and is the mean otherwise."""
+    """Multiplies negative values by a slope, drawn per element in training, otherwise the mean."""
     return made(drawn.RReLU, input_shape, named, lower, upper)
 
 
 def SoftShrink(value: float = 0.5, input_shape: Shape = None, **named: Any) -> Any:
-    """The input, by `value` nearer to zero; zero where it was nearer than that."""
+    """Returns the input, by `value` nearer to zero; zero where it was nearer than that."""
     return computed("soft_shrink", input_shape, named, value=float(value))
 
 
@@ -267,7 +267,7 @@ def BinaryThreshold(value: float = 1e-6, input_shape: Shape = None, **named: Any
 
 
 def Threshold(th: float = 1e-6, v: float = 0.0, input_shape: Shape = None, **named: Any) -> Any:
-    """What is above `th`; `v` for all else."""
+    """Returns values above `th`; `v` for others."""
     return computed("threshold", input_shape, named, th=float(th), v=float(v))
 
 
@@ -284,7 +284,7 @@ def ResizeBilinear(
     input_shape: Shape = None,
     **named: Any,
 ) -> Any:
-    """An image in another size."""
+    """Returns an image in another size."""
     return computed(
         "resized",
         input_shape,
@@ -297,7 +297,7 @@ def ResizeBilinear(
 
 
 def SelectTable(index: int, input_shape: Shape = None, **named: Any) -> Any:
-    """One of several inputs, counted from 0."""
+    """Returns one of several inputs, counted from 0."""
     return computed("select_table", input_shape, named, index=int(index))
 
 

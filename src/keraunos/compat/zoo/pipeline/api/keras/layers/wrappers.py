@@ -18,19 +18,19 @@ _MODES = ("concat", "sum", "mul", "ave")
 
 
 def TimeDistributed(layer: Any, input_shape: Shape = None, **named: Any) -> Any:
-    """A layer for every step."""
+    """Returns a layer for every step."""
     return made(keras.layers.TimeDistributed, input_shape, named, getattr(layer, "model", layer))
 
 
 def Bidirectional(layer: Any, merge_mode: str = "concat", input_shape: Shape = None, **named: Any) -> Any:
-    """A recurrent layer, forwards and backwards."""
+    """Returns a recurrent layer, forwards and backwards."""
     if merge_mode not in _MODES:
         raise JobError(one_of("merge_mode", merge_mode, _MODES))
     return made(keras.layers.Bidirectional, input_shape, named, layer, merge_mode=merge_mode)
 
 
 def KerasLayerWrapper(torch_layer: Any, input_shape: Shape = None, **named: Any) -> Any:
-    """One of BigDL's modules as a layer; a module of several needs `input_shape`."""
+    """Returns one of BigDL's modules as a layer; a module of several needs `input_shape`."""
     if input_shape is not None:
         given = shape_of(input_shape)
         return torch_layer.lowered(given if isinstance(given, list) else [given])
