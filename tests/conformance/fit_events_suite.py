@@ -235,7 +235,7 @@ class FitEventsSuite:
         told = [record.getMessage() for record in caplog.records if "listener" in record.getMessage()]
         assert len(told) == 2
         assert sum("Raising" in each and "ZeroDivisionError" in each for each in told) == 1
-        assert sum("Blocked" in each and "not waited for" in each for each in told) == 1
+        assert sum("Blocked" in each and "does not wait longer" in each for each in told) == 1
 
 
 def heard_kinds(recorder):
