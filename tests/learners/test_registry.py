@@ -9,6 +9,7 @@ import pytest
 
 from keraunos.errors import JobError
 from keraunos.formats.registry import load_learner
+from keraunos.job import model_formats
 from keraunos.job.training_job import ModelSource
 from keraunos.learners.keras_archive import to_archive
 from keraunos.learners.registry import use_backend
@@ -48,7 +49,9 @@ def test_the_running_backend_is_accepted():
     assert os.environ.get("KERAS_BACKEND", keras.config.backend()) == keras.config.backend()
 
 
-def test_formats_that_nobody_reads_are_refused():
+def test_formats_that_nobody_reads_are_refused(monkeypatch):
+    # Other tests of this process may have registered theirs.
+    monkeypatch.setattr(model_formats, "_REGISTERED", {})
     with pytest.raises(JobError, match="`format` must be one of 'keras', 'tensorflow_graph'. Received: 'graph'"):
         ModelSource(b"", "tensorflow", format="graph")
     with pytest.raises(JobError, match="A TensorFlow graph needs backend='tensorflow'. Received: 'jax'"):
