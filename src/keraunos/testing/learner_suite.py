@@ -176,8 +176,10 @@ class LearnerSuite:
         for learner, given in ((device, there.values), (host, vector.copy())):
             learner.apply(given)
         np.testing.assert_array_equal(device.read(), host.read())
-        for learner in (device, host):
-            learner.write(learner.gradient(batch).values)
+        there = device.gradient(batch)
+        vector = device.on_host(there.values).copy()
+        for learner, given in ((device, there.values), (host, vector)):
+            learner.write(given)
         np.testing.assert_array_equal(device.read(), host.read())
 
     @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
