@@ -3,7 +3,6 @@
 import os
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from keraunos.launch import local
 from keraunos.learners.keras_archive import from_archive
 from tests.conformance import engine
 from tests.conformance import learner_models as models
+from tests.launch.worker_killer import KillsAWorker
 
 
 def rows(count=200):
@@ -34,15 +34,6 @@ def test_processes_give_the_same_bits_as_threads():
     threads, history = engine.train(job, parts)
     assert engine.difference(from_archive(result.archive), threads) == 0.0
     assert result.history["loss"] == pytest.approx(history["loss"], rel=1e-6)
-
-
-class KillsAWorker(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        if epoch == 1:
-            found = subprocess.run(
-                ["pgrep", "-P", str(os.getpid()), "-f", "local_worker"], capture_output=True, check=True
-            )
-            os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
 
 
 def test_a_killed_worker_ends_the_fit_with_its_rank():

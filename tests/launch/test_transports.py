@@ -1,9 +1,5 @@
 """A whole fit over a transport that has no servers is the fit over slices, to the bit; and what becomes of its ends."""
 
-import os
-import signal
-import subprocess
-
 import keras
 import numpy as np
 import pytest
@@ -20,6 +16,7 @@ from keraunos.trust import trusting
 from tests.conformance import engine
 from tests.conformance.socket_transport import HOME
 from tests.launch.saved_fit import EPOCHS, job, rows
+from tests.launch.worker_killer import KillsAWorker
 
 PLANS = {
     "allreduce": ExchangePlan.named("allreduce"),
@@ -104,15 +101,6 @@ def test_a_single_worker_within_this_process_gives_the_same_bits():
         return in_process.fit(made, rows()[0])
 
     np.testing.assert_array_equal(alone(HOME).parameters, alone("driver").parameters)
-
-
-class KillsAWorker(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        if epoch == 1:
-            found = subprocess.run(
-                ["pgrep", "-P", str(os.getpid()), "-f", "local_worker"], capture_output=True, check=True
-            )
-            os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
 
 
 def test_a_process_that_is_killed_ends_the_fit_with_its_rank():
